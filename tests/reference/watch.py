@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 
-from rareswitch.core import FloatArray
+from rareswitch.core import FloatArray, IntArray
 from rareswitch.lab import Run, simulate
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Learner, State
@@ -43,11 +43,11 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
     """Simulate, with compiled steps where there are any, unless ``walks`` is off."""
     arms: list[int] = []
     loops: list[Any] = []
-    plain, loop = simulation.regrets, simulation.Loop
+    plain, loop = simulation.DrawnRounds.regrets, simulation.Loop
 
-    def spy(means: FloatArray, available: Any, chosen: Any) -> FloatArray:
+    def spy(drawn: Any, chosen: IntArray) -> FloatArray:
         arms.extend(chosen.tolist())
-        found: FloatArray = plain(means, available, chosen)
+        found: FloatArray = plain(drawn, chosen)
         return found
 
     def remembered(*given: Any, **named: Any) -> Any:
@@ -55,7 +55,7 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
         return loops[-1]
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(simulation, "regrets", spy))
+        stack.enter_context(mock.patch.object(simulation.DrawnRounds, "regrets", spy))
         stack.enter_context(mock.patch.object(simulation, "Loop", remembered))
         if not walks:
             stack.enter_context(mock.patch.object(simulation, "find_walker", return_value=None))

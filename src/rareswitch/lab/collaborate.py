@@ -10,9 +10,9 @@ from operator import add
 
 import numpy as np
 
-from rareswitch.core import FloatArray, run_shards, whole
-from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.lab.simulate import Recorder, Run, check_match, decisions_of, play_rounds
+from rareswitch.core import FloatArray, run_shards
+from rareswitch.errors import UnsuitableError
+from rareswitch.lab.simulate import Recorder, Run, check_run, draw_chunks
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes
@@ -110,11 +110,7 @@ def collaborate(
     >>> many.decisions == one.decisions, len(many.meetings), many.parallel_time
     (True, 4, 128)
     """
-    horizon = decisions_of(learner, None)
-    check_match(learner, world, horizon)
-    whole("seed", seed, low=0)
-    if whole("agents", agents) > horizon:
-        raise ParameterError(f"agents must be at most {horizon}, as some of {agents} would have no decision to make.")
+    horizon = check_run(learner, world, horizon=None, seed=seed, agents=agents)
     if learner.clock.uses_features:
         raise UnsuitableError(
             f"{learner.name} changes its policy when it has seen enough, not after a batch that could be shared "
@@ -153,12 +149,13 @@ def collaborate(
 def play_share(share: Share) -> ShareResult:
     """Play an agent's part of a batch. It changes nothing, so it may be done again if it was lost."""
     learner, state = share.learner, share.state
-    span = {"seed": share.seed, "start": share.start, "stop": share.stop}
     summaries, regrets, arms, survivors = [], [], [], 0
-    for played in play_rounds(learner, state.policy, share.world, **span):
-        summaries.append(learner.summarize(state, played.rows, part=True))
-        regrets.append(played.regrets)
-        arms.append(played.decisions.arms.astype("<i8").tobytes())
-        survivors += int(played.decisions.survivors.sum())
+    for drawn in draw_chunks(share.world, seed=share.seed, start=share.start, stop=share.stop):
+        learner.check(drawn.sets)
+        decisions = drawn.decide(state.policy)
+        summaries.append(learner.summarize(state, drawn.rows(decisions), part=True))
+        regrets.append(drawn.regrets(decisions.arms))
+        arms.append(decisions.arms.astype("<i8").tobytes())
+        survivors += int(decisions.survivors.sum())
     summary = summaries_to_bytes([reduce(add, summaries)])
     return ShareResult(summary=summary, regrets=np.concatenate(regrets), arms=b"".join(arms), survivors=survivors)

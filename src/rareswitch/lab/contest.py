@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from rareswitch.design import GOptimal
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
-from rareswitch.lab.sweep import Sweep, joined, learner_for, sweep
+from rareswitch.lab.sweep import Sweep, learner_for, one_sweep, sweep
 from rareswitch.lab.worlds import NamedWorld, World
 from rareswitch.learner import Learner, StaticGrid, geometric_grid
 
@@ -331,7 +331,7 @@ def contest(
         here = {place: worlds[place, horizon]}
         return sweep(makers, here, horizons=[horizon], seeds=seeds, path=file, executor=executor, quiet=quiet)
 
-    return Contest(entrants=entrants, **vars(joined(starmap(one, worlds))))
+    return Contest(entrants=entrants, **vars(one_sweep(starmap(one, worlds))))
 
 
 def plain_name(place: str) -> str:

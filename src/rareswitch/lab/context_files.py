@@ -3,6 +3,7 @@
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -24,6 +25,17 @@ class ContextFile:
     arm_counts: IntArray
     #: One name for each dimension.
     features: tuple[str, ...]
+
+    @classmethod
+    def of(cls, contexts: FloatArray, available: BoolArray | None) -> Self:
+        """Sets (n, K, d) without names; all arms exist by default."""
+        sets = ContextSets(contexts, np.ones(contexts.shape[:2], dtype=np.bool_) if available is None else available)
+        return cls(
+            sets=sets,
+            names=tuple(map(str, range(len(sets)))),
+            arm_counts=np.full(len(sets), sets.contexts.shape[1]),
+            features=tuple(f"x{number}" for number in range(1, sets.dim + 1)),
+        )
 
 
 def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFile:
@@ -55,13 +67,7 @@ def _from_arrays(path: Path) -> ContextFile:
         )
     if contexts.ndim == 2:
         contexts, available = contexts[None], None if available is None else available[None]
-    sets = ContextSets(contexts, np.ones(contexts.shape[:2], dtype=np.bool_) if available is None else available)
-    return ContextFile(
-        sets=sets,
-        names=tuple(map(str, range(len(sets)))),
-        arm_counts=np.full(len(sets), sets.contexts.shape[1]),
-        features=tuple(f"x{number}" for number in range(1, sets.dim + 1)),
-    )
+    return ContextFile.of(contexts, available)
 
 
 def _load_numpy(path: Path) -> tuple[FloatArray, BoolArray | None]:

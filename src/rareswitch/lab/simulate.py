@@ -8,7 +8,7 @@ from operator import add
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
+from rareswitch.core import FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
 from rareswitch.errors import InputError, ParameterError, UnsuitableError
 from rareswitch.lab.compiled import Walker, find_walker
 from rareswitch.lab.worlds import Rounds, World
@@ -128,92 +128,66 @@ def chunk_size(arms: int, dim: int) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Played:
-    """Decisions of a policy in consecutive rounds."""
+class DrawnRounds:
+    """Consecutive rounds of a world, checked to be what was asked for."""
 
     world: World
     seed: int
     #: Number of the first round, which is the id of its decision.
     first: int
     sets: Sets
-    decisions: Decisions
     #: (n, K)
     means: FloatArray
 
-    @property
-    def expected(self) -> FloatArray:
-        """(n,) expected rewards of the chosen arms."""
-        return np.asarray(self.means[np.arange(len(self.means)), self.decisions.arms])
+    @classmethod
+    def of(cls, world: World, count: int, *, seed: int, first: int) -> "DrawnRounds":
+        """Rounds ``first`` to ``first + count - 1``."""
+        rounds = world.draw(count, seed=seed, first=first)
+        name, shape = type(world).__name__, (count, world.arms, world.dim)
+        if not isinstance(rounds, Rounds):
+            raise InputError(f"the world {name} must draw Rounds; it drew a {type(rounds).__name__}.")
+        for what, expected in (("contexts", shape), ("means", shape[:2])):
+            if (drawn := np.shape(getattr(rounds, what))) != expected:
+                raise InputError(f"the world {name} must draw {what} {expected}; it drew {drawn}.")
+        means = finite_array(f"the means of {name}", rounds.means)
+        return cls(
+            world=world, seed=seed, first=first, sets=context_sets(rounds.contexts, rounds.available), means=means
+        )
 
-    @property
-    def regrets(self) -> FloatArray:
-        """(n,) what each decision lost to the best arm of its set, in expectation."""
-        return regrets(self.means, self.sets.available, self.decisions.arms)
+    def __len__(self) -> int:
+        return len(self.means)
 
-    @property
-    def rewards(self) -> FloatArray:
-        """(n,) what was paid."""
-        paid = self.world.rewards(self.expected, seed=self.seed, first=self.first)
+    def part(self, start: int, stop: int | None = None) -> "DrawnRounds":
+        """Those from place ``start`` to before ``stop``."""
+        at = slice(start, stop)
+        return replace(self, first=self.first + start, sets=self.sets.part(at), means=self.means[at])
+
+    def decide(self, policy: Policy) -> Decisions:
+        """What a policy chooses in them."""
+        return policy.decide(self.sets, ids=range(self.first, self.first + len(self)), seed=self.seed)
+
+    def regrets(self, arms: IntArray) -> FloatArray:
+        """(n,) what each choice loses to the best arm of its set, in expectation."""
+        best = np.where(self.sets.available, self.means, -np.inf).max(axis=1)
+        return np.asarray(best - self.means[np.arange(len(arms)), arms])
+
+    def rewards(self, arms: IntArray) -> FloatArray:
+        """(n,) what these choices pay. Rewards are keyed by the round, so every choice has its own already."""
+        paid = self.world.rewards(self.means[np.arange(len(arms)), arms], seed=self.seed, first=self.first)
         return finite_array(f"the rewards of {type(self.world).__name__}", paid)
 
-    @property
-    def rows(self) -> Rows:
-        """What a learner may see of it."""
-        return Rows.of(self.sets, self.decisions, self.rewards)
-
-    def upto(self, count: int) -> "Played":
-        """The first ``count`` of these decisions."""
-        sets = self.sets.part(slice(count))
-        return replace(self, sets=sets, decisions=self.decisions.upto(count), means=self.means[:count])
+    def rows(self, decisions: Decisions) -> Rows:
+        """What a learner may see of them."""
+        return Rows.of(self.sets, decisions, self.rewards(decisions.arms))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Drawn:
-    """Consecutive rounds, before anything is decided."""
-
-    world: World
-    seed: int
-    first: int
-    rounds: Rounds
-    sets: Sets
-
-    @classmethod
-    def of(cls, world: World, count: int, *, seed: int, first: int) -> "Drawn":
-        """Rounds ``first`` to ``first + count - 1``, checked to be what was asked for."""
-        rounds = world.draw(count, seed=seed, first=first)
-        return cls(world=world, seed=seed, first=first, rounds=rounds, sets=check_rounds(world, rounds, count))
-
-    def play(self, policy: Policy, start: int, count: int) -> Played:
-        """Let a policy decide ``count`` of them, from place ``start`` on."""
-        at, first, seed = slice(start, start + count), self.first + start, self.seed
-        sets, means = self.sets.part(at), self.rounds.means[at]
-        decisions = policy.decide(sets, ids=range(first, first + count), seed=seed)
-        return Played(world=self.world, seed=seed, first=first, sets=sets, decisions=decisions, means=means)
-
-    def potential_rewards(self) -> FloatArray:
-        """(n, K) what each arm would pay. Rewards are keyed by the round, so every choice has its own already."""
-        columns = [
-            self.world.rewards(self.rounds.means[:, arm], seed=self.seed, first=self.first)
-            for arm in range(self.world.arms)
-        ]
-        return finite_array(f"the rewards of {type(self.world).__name__}", np.column_stack(columns))
-
-
-def play_rounds(
-    learner: Learner, policy: Policy, world: World, *, seed: int, start: int, stop: int, chunk: int | None = None
-) -> Iterator[Played]:
-    """Let a policy decide the rounds from ``start`` to before ``stop``, chunk by chunk."""
+def draw_chunks(
+    world: World, *, seed: int, start: int = 0, stop: int, chunk: int | None = None
+) -> Iterator[DrawnRounds]:
+    """The rounds from ``start`` to before ``stop``, chunk by chunk."""
     chunk = chunk_size(world.arms, world.dim) if chunk is None else chunk
     for first in range(start, stop, chunk):
-        drawn = Drawn.of(world, min(chunk, stop - first), seed=seed, first=first)
-        learner.check(drawn.sets)
-        yield drawn.play(policy, 0, len(drawn.sets.contexts))
-
-
-def regrets(means: FloatArray, available: BoolArray, arms: IntArray) -> FloatArray:
-    """(n,) what the chosen arms lose to the best available ones, by means (n, K)."""
-    best = np.where(available, means, -np.inf).max(axis=1)
-    return np.asarray(best - means[np.arange(len(arms)), arms])
+        yield DrawnRounds.of(world, min(chunk, stop - first), seed=seed, first=first)
 
 
 def unlearnable_regret(world: World, horizon: int, *, seed: int) -> float:
@@ -230,23 +204,30 @@ def unlearnable_regret(world: World, horizon: int, *, seed: int) -> float:
     if best is None:
         return 0.0
     theta, lost = vector(f"the best linear policy of {type(world).__name__}", best(), world.dim), 0.0
-    chunk = chunk_size(world.arms, world.dim)
-    for first in range(0, horizon, chunk):
-        drawn = Drawn.of(world, min(chunk, horizon - first), seed=seed, first=first)
+    for drawn in draw_chunks(world, seed=seed, stop=horizon):
         chosen = np.where(drawn.sets.available, drawn.sets.contexts @ theta, -np.inf).argmax(axis=1)
-        lost += float(regrets(drawn.rounds.means, drawn.sets.available, chosen).sum())
+        lost += float(drawn.regrets(chosen).sum())
     return lost
 
 
-def check_match(learner: Learner, world: World, horizon: int) -> None:
-    """Refuse a world with other features than the learner is for, more arms, or fewer rounds."""
+def check_run(learner: Learner, world: World, *, horizon: int | None, seed: int, agents: int) -> int:
+    """How many decisions a run has; refused are worlds and horizons that are not those of the learner."""
+    whole("seed", seed, low=0)
+    known = learner.clock.horizon if learner.horizon is None else learner.horizon
+    if known is None and horizon is None:
+        raise ParameterError(f"{learner.name} does not know its horizon: say how many decisions, horizon=….")
+    total = whole("horizon", known if horizon is None else horizon, low=2)
+    if known is not None and known != total:
+        raise ParameterError(f"the learner is for {known} decisions, and {total} were asked for. Leave horizon out.")
+    whole("agents", agents, high=total)
     if world.dim != learner.dim or (learner.arms is not None and world.arms > learner.arms):
         most = "any number of" if learner.arms is None else f"at most {learner.arms}"
         raise InputError(
             f"the learner is for {most} arms in {learner.dim} dimensions, the world has {world.arms} in {world.dim}. "
             "Make a learner of that size, or choose another world."
         )
-    check_length(world, horizon)
+    check_length(world, total)
+    return total
 
 
 def check_length(world: World, horizon: int) -> None:
@@ -257,18 +238,6 @@ def check_length(world: World, horizon: int) -> None:
             f"the world {type(world).__name__} has {rounds} rounds and the horizon is {horizon}. Make the horizon "
             "shorter or the sequence longer."
         )
-
-
-def check_rounds(world: World, rounds: Rounds, count: int) -> Sets:
-    """Refuse rounds that are not what the world was asked for, in its name."""
-    name, wanted = type(world).__name__, (count, world.arms, world.dim)
-    if not isinstance(rounds, Rounds):
-        raise InputError(f"the world {name} must draw Rounds; it drew a {type(rounds).__name__}.")
-    for what, shape in (("contexts", wanted), ("means", wanted[:2])):
-        if (found := np.shape(getattr(rounds, what))) != shape:
-            raise InputError(f"the world {name} must draw {what} {shape}; it drew {found}.")
-    finite_array(f"the means of {name}", rounds.means)
-    return context_sets(rounds.contexts, rounds.available)
 
 
 def simulate(
@@ -317,21 +286,22 @@ def simulate(
     >>> simulate(OFUL(dim=4, arms=8, horizon=2000, noise=0.5), world, seed=1, cap=3).policies
     3
     """
-    whole("seed", seed, low=0)
-    total = decisions_of(learner, horizon)
-    check_match(learner, world, total)
-    check_agents(learner, agents, total)
+    total = check_run(learner, world, horizon=horizon, seed=seed, agents=agents)
+    if agents > 1 and not (learner.clock.uses_features or learner.clock.every_step):
+        raise UnsuitableError(
+            f"{learner.name} learns at the ends of batches, which agents can share: use collaborate(agents={agents}). "
+            "Steps of many agents are for learners that change when they have seen enough, such as oful."
+        )
     chunk = -(-chunk_size(world.arms, world.dim) // agents) * agents
     # with more arms than that, asking what each would pay takes longer than steps
     alone = agents == 1 and min_propensity is None
     walker = find_walker(learner) if world.arms <= chunk and alone and total == learner.horizon else None
     state, most = learner.begin(min_propensity=min_propensity), None if cap is None else whole("cap", cap)
     loop = Loop(learner, state, agents=agents, cap=most, window=chunk, horizon=total)
-    for first in range(0, total, chunk):
-        drawn = Drawn.of(world, min(chunk, total - first), seed=seed, first=first)
+    for drawn in draw_chunks(world, seed=seed, stop=total, chunk=chunk):
         loop.take(drawn, walker)
         if progress is not None:
-            progress(first + len(drawn.sets.contexts))
+            progress(drawn.first + len(drawn))
     loop.recorder.retire()
     return loop.recorder.run(loop.state, world, seed=seed, name=name)
 
@@ -350,43 +320,47 @@ class Loop:
         self.rows: list[Rows] = []
         self.recorder = Recorder(horizon)
 
-    def take(self, drawn: Drawn, walker: Walker | None) -> None:
+    def take(self, drawn: DrawnRounds, walker: Walker | None) -> None:
         """Play the rounds of a chunk."""
         self.learner.check(drawn.sets)
-        table = None if walker is None else drawn.potential_rewards()
-        done, count = 0, len(drawn.sets.contexts)
-        while done < count:
+        arms = range(drawn.world.arms)
+        # what each arm would pay
+        table = None if walker is None else np.column_stack([drawn.rewards(np.full(len(drawn), arm)) for arm in arms])
+        while len(drawn):
             if self.state.policies == self.cap or self.state.done:
                 # no further policy may be made, so nothing more is learned
-                played = drawn.play(self.state.policy, done, count - done)
-                self.recorder.add(played.regrets, int(played.decisions.survivors.sum()))
-                done = count
-            elif walker is not None and table is not None:
-                done += self._walk(drawn, done, walker, table)
+                self._record(drawn, drawn.decide(self.state.policy))
+                return
+            if walker is not None and table is not None:
+                done = self._walk(drawn, walker, table[-len(drawn) :])
             else:
-                done += self._stretch(drawn, done, count - done)
+                done = self._stretch(drawn)
+            drawn = drawn.part(done)
 
-    def _walk(self, drawn: Drawn, done: int, walker: Walker, table: FloatArray) -> int:
-        changes = drawn.first + len(drawn.sets.contexts) if self.cap is None else self.cap - self.state.policies
-        walk = walker(self.state, drawn.sets.part(slice(done, None)), table[done:], changes)
+    def _record(self, drawn: DrawnRounds, decisions: Decisions) -> None:
+        self.recorder.add(drawn.regrets(decisions.arms), int(decisions.survivors.sum()))
+
+    def _walk(self, drawn: DrawnRounds, walker: Walker, table: FloatArray) -> int:
+        changes = drawn.first + len(drawn) if self.cap is None else self.cap - self.state.policies
+        walk = walker(self.state, drawn.sets, table, changes)
         self.state = walk.state
-        at = slice(done, done + len(walk.arms))
-        self.recorder.add(regrets(drawn.rounds.means[at], drawn.sets.available[at], walk.arms), None)
+        self.recorder.add(drawn.part(0, len(walk.arms)).regrets(walk.arms), None)
         self.recorder.retired(walk.ends)
         return len(walk.arms)
 
-    def _stretch(self, drawn: Drawn, done: int, left: int) -> int:
+    def _stretch(self, drawn: DrawnRounds) -> int:
         """Decide until the next policy is due, the batch ends or the chunk does."""
         # looking far ahead is wasted where the next policy comes soon
-        ahead = min(left, self.state.stop - drawn.first - done, self.window)
-        ahead = min(left, -(-ahead // self.agents) * self.agents)
-        played = drawn.play(self.state.policy, done, ahead)
-        due = self.learner.due(self.state, played.sets, played.decisions, self.summary)
+        ahead = min(len(drawn), self.state.stop - drawn.first, self.window)
+        drawn = drawn.part(0, -(-ahead // self.agents) * self.agents)
+        decisions = drawn.decide(self.state.policy)
+        due = self.learner.due(self.state, drawn.sets, decisions, self.summary)
         self.window = min(self.longest, 2 * self.window) if due is None else 16
         if due is not None:
-            played = played.upto(min(ahead, -(-due // self.agents) * self.agents))
-        self.recorder.add(played.regrets, int(played.decisions.survivors.sum()))
-        rows = played.rows
+            drawn = drawn.part(0, -(-due // self.agents) * self.agents)
+            decisions = decisions.upto(len(drawn))
+        self._record(drawn, decisions)
+        rows = drawn.rows(decisions)
         part = self.learner.summarize(self.state, rows, part=True)
         self.summary = part if self.summary is None else self.summary + part
         if part.expanded:
@@ -396,34 +370,8 @@ class Loop:
             self.summary, self.rows = None, []
             if not self.state.done:
                 self.recorder.retire()
-        return len(played.means)
+        return len(drawn)
 
     def _again(self, state: State) -> Summary:
         """The batch's rows, summed at another state."""
         return reduce(add, (self.learner.summarize(state, rows, part=True) for rows in self.rows))
-
-
-def decisions_of(learner: Learner, horizon: int | None) -> int:
-    """How many decisions a run has."""
-    known = learner.clock.horizon if learner.horizon is None else learner.horizon
-    if horizon is None:
-        if known is None:
-            raise ParameterError(f"{learner.name} does not know its horizon: say how many decisions, horizon=….")
-        return known
-    total = whole("horizon", horizon, low=2)
-    if known is not None and known != total:
-        raise ParameterError(f"the learner is for {known} decisions, and {total} were asked for. Leave horizon out.")
-    return total
-
-
-def check_agents(learner: Learner, agents: int, horizon: int) -> None:
-    """Refuse steps of many agents where batches could be shared, and more agents than decisions."""
-    if whole("agents", agents) > horizon:
-        raise ParameterError(
-            f"there are {agents} agents for {horizon} decisions, so not even one step is whole. Use at most {horizon}."
-        )
-    if agents > 1 and not (learner.clock.uses_features or learner.clock.every_step):
-        raise UnsuitableError(
-            f"{learner.name} learns at the ends of batches, which agents can share: use collaborate(agents={agents}). "
-            "Steps of many agents are for learners that change when they have seen enough, such as oful."
-        )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from rareswitch.core import run_shards, whole
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab.results import add_runs, load_runs
-from rareswitch.lab.simulate import Run, check_length, check_rounds, simulate
+from rareswitch.lab.simulate import DrawnRounds, Run, check_length, simulate
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, make_learner, takes
 from rareswitch.report import ProgressBar
@@ -94,7 +94,7 @@ class Sweep:
     skipped: dict[tuple[str, str], str]
 
 
-def joined(parts: Iterable[Sweep]) -> Sweep:
+def one_sweep(parts: Iterable[Sweep]) -> Sweep:
     """Sweeps made one after the other, up to the first that was interrupted, as one."""
     runs: list[Run] = []
     skipped: dict[tuple[str, str], str] = {}
@@ -123,24 +123,22 @@ class Case:
     #: Decisions of the cases before it.
     before: int
 
-    @property
-    def here(self) -> World:
-        """The world, checked to be long enough."""
+    def find_world(self) -> World:
+        """The world, checked to be long enough; it does not travel with the case."""
         world = self.world(self.horizon) if callable(self.world) else self.world
         check_length(world, self.horizon)
         return world
 
-    @property
+    @cached_property
     def learner(self) -> Learner:
         """The learner, with the sizes of the world."""
-        return self.make(self.here, self.horizon, self.seed)
+        return self.make(self.find_world(), self.horizon, self.seed)
 
     @property
     def key(self) -> str:
         """What tells this run from all others."""
-        world = self.here
         facts = (self.name, self.place, str(self.seed), repr(self.learner), f"cap={self.cap}")
-        return " | ".join((*facts, fingerprint(world, self.horizon, self.seed), __version__))
+        return " | ".join((*facts, fingerprint(self.find_world(), self.horizon, self.seed), __version__))
 
 
 def sweep(
@@ -194,6 +192,10 @@ def sweep(
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
     # an unwritable path is an error now, not after the first run; and what a killed sweep left beside it goes
     kept = {} if path is None else _kept(cases, path)
+    for case in cases:
+        if case.seed == seeds[0]:  # what cannot be made is an error before any work
+            with suppress(UnsuitableError):
+                _ = case.learner
     #: By key, in the order of the cases; None while a run is under way.
     finished: dict[str, Run | None] = {}
     resumed = 0
@@ -261,7 +263,9 @@ def _kept(cases: list[Case], path: str | Path) -> dict[str, Run]:
 def run_case(case: Case, progress: Callable[[int], None] | None = None) -> Run | str:
     """The run of a case, or why its learner is not made for its world."""
     try:
-        run = simulate(case.learner, case.here, seed=case.seed, cap=case.cap, name=case.place, progress=progress)
+        run = simulate(
+            case.learner, case.find_world(), seed=case.seed, cap=case.cap, name=case.place, progress=progress
+        )
     except UnsuitableError as error:
         return str(error)
     return replace(run, learner=case.name)
@@ -275,11 +279,10 @@ def fingerprint(world: World, horizon: int, seed: int) -> str:
     digest = hashlib.sha256()
     count = min(8, horizon)
     for first in (0, (horizon - count) // 2, horizon - count):
-        rounds = world.draw(count, seed=seed, first=first)
-        check_rounds(world, rounds, count)
-        rewards = world.rewards(np.asarray(rounds.means)[:, 0], seed=seed, first=first)
-        for array in (rounds.contexts, rounds.means, rounds.available, rewards):
-            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        drawn = DrawnRounds.of(world, count, seed=seed, first=first)
+        rewards = drawn.rewards(np.zeros(count, dtype=np.int64))
+        for array in (drawn.sets.contexts, drawn.means, drawn.sets.available, rewards):
+            digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(str(getattr(world, "content", "")).encode())
     return f"{type(world).__qualname__} {digest.hexdigest()[:16]}"
 
@@ -333,4 +336,4 @@ def tradeoff(
             runs[cap] = found.runs
         return found
 
-    return Tradeoff(**vars(joined(map(under, (*caps, None)))) | {"runs": runs})
+    return Tradeoff(**vars(one_sweep(map(under, (*caps, None)))) | {"runs": runs})

@@ -10,7 +10,8 @@ import numpy as np
 from rareswitch.core import ContextSets, FloatArray, number, uniforms, whole
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.experiment import Advance, Experiment
-from rareswitch.lab.worlds import RecordWorld, Rounds, World
+from rareswitch.lab.simulate import DrawnRounds
+from rareswitch.lab.worlds import RecordWorld, World
 from rareswitch.plan import DAY, Manual, duration_of, seconds_of
 
 #: Decisions that are played at a time.
@@ -38,7 +39,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Played:
+class TrafficResult:
     """What came of some simulated days."""
 
     decisions: int
@@ -70,7 +71,7 @@ def play(
     step: Any = "1h",
     advance: bool = True,
     progress: Callable[[int, int], None] | None = None,
-) -> Played:
+) -> TrafficResult:
     """Let users of a world ask an experiment for some days, in simulated time.
 
     Parameters
@@ -134,7 +135,7 @@ def play(
                 updates.append((first + done, found))
         if progress is not None:
             progress(done, total)
-    return Played(
+    return TrafficResult(
         decisions=done,
         **counts,
         pending=len(came),
@@ -170,22 +171,17 @@ def _ask(
     experiment: Experiment, world: World, count: int, *, seed: int, first: int, now: float
 ) -> tuple[FloatArray, FloatArray]:
     """Decide, and return the expected rewards (n,) of what was chosen, and what each lost to the best arm."""
-    rounds = world.draw(count, seed=seed, first=first)
+    drawn = DrawnRounds.of(world, count, seed=seed, first=first)
     ids = [visit(first + k) for k in range(count)]
     if isinstance(world, RecordWorld):
         contexts, arms = world.requests(count, seed=seed, first=first)
         choices = experiment.decide_many(contexts, arms, ids=ids, now=now)
         places = [list(offered).index(choice.arm) for offered, choice in zip(arms, choices, strict=True)]
     else:
-        choices = experiment.decide_many(_sets(rounds), ids=ids, now=now)
+        choices = experiment.decide_many(ContextSets(drawn.sets.contexts, drawn.sets.available), ids=ids, now=now)
         places = [choice.arm for choice in choices]
-    available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
-    expected = rounds.means[np.arange(count), places]
-    return expected, np.where(available, rounds.means, -np.inf).max(axis=1) - expected
-
-
-def _sets(rounds: Rounds) -> Any:
-    return rounds.contexts if rounds.available is None else ContextSets(rounds.contexts, rounds.available)
+    chosen = np.array(places)
+    return drawn.means[np.arange(count), chosen], drawn.regrets(chosen)
 
 
 def visit(number: int) -> str:

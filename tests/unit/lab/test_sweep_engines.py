@@ -26,16 +26,16 @@ def plain(world: World, horizon: int, seed: int, name: str = "foresight") -> Lea
     return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon)
 
 
-def fragile(folder: str, world: World, horizon: int, seed: int) -> Learner:
-    """Its worker dies when it plays seed 2 for the first time; the parent makes learners too, and lives."""
-    if seed == 2 and os.getpid() != int((Path(folder) / "parent").read_text()):
+def fragile(folder: str, horizon: int) -> World:
+    """The first worker that makes it dies; the parent makes worlds too, and lives."""
+    if os.getpid() != int((Path(folder) / "parent").read_text()):
         try:
             (Path(folder) / "died").touch(exist_ok=False)
         except FileExistsError:
             pass
         else:
             os.kill(os.getpid(), signal.SIGKILL)
-    return plain(world, horizon, seed)
+    return WORLD(horizon)
 
 
 def facts(runs: Iterable[Run]) -> list[Any]:
@@ -68,8 +68,8 @@ def test_a_sweep_survives_a_lost_worker(tmp_path: Path) -> None:
     (tmp_path / "parent").write_text(str(os.getpid()))
     with make_executor("processes:2") as executor:
         found = sweep(
-            {"foresight": partial(fragile, str(tmp_path))},
-            {"w": WORLD},
+            {"foresight": plain},
+            {"w": partial(fragile, str(tmp_path))},
             horizons=[200],
             seeds=range(5),
             executor=executor,

@@ -1,14 +1,18 @@
 """``rareswitch agents``: one learner with many agents."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rareswitch.cli.options import add_options, count_option
 from rareswitch.cli.output import Output
-
-if TYPE_CHECKING:
-    from rareswitch.lab.collaborate import Collaboration
-    from rareswitch.lab.simulate import Run
+from rareswitch.core import make_executor, whole
+from rareswitch.lab.collaborate import Collaboration, collaborate
+from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table
+from rareswitch.lab.simulate import Run, simulate
+from rareswitch.lab.sweep import learner_for
+from rareswitch.lab.worlds import make_world
+from rareswitch.learner import find_learner
+from rareswitch.report import ProgressBar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,15 +31,6 @@ def run(options: argparse.Namespace) -> Output:
     Where batches end at known decisions the agents share each of them and meet at its end (collaborative learning);
     where a policy changes when the data have grown enough, they act together at each step (concurrent learning).
     """
-    from rareswitch.core import make_executor, whole
-    from rareswitch.lab.collaborate import collaborate
-    from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table
-    from rareswitch.lab.simulate import simulate
-    from rareswitch.lab.sweep import learner_for
-    from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import find_learner
-    from rareswitch.report import ProgressBar
-
     find_learner(options.learner)
     numbers = list(dict.fromkeys(options.agents))
     for agents in numbers:
@@ -62,7 +57,7 @@ def run(options: argparse.Namespace) -> Output:
     return Output([run.summary() | {"agents": agents} for agents, run in stepped], concurrent_table(stepped))
 
 
-def _facts(found: "Collaboration") -> dict[str, Any]:
+def _facts(found: Collaboration) -> dict[str, Any]:
     facts = {"agents": found.agents, "rounds": len(found.meetings), "parallel_time": found.parallel_time}
     lists = {"received": [m.received for m in found.meetings], "policies": [m.policy_id for m in found.meetings]}
     return found.run.summary() | facts | lists | {"decisions": found.decisions}

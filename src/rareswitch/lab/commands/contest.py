@@ -31,7 +31,7 @@ from rareswitch.lab.contest import (
 )
 from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
 from rareswitch.lab.report.runs import linear_differs
-from rareswitch.lab.report.verdict import Verdict, judge
+from rareswitch.lab.report.verdict import ContestVerdict, judge_contest
 from rareswitch.report import check_target, save
 
 #: What a folder of tables holds.
@@ -118,17 +118,17 @@ def run(options: argparse.Namespace) -> int:
     return status(found, options.out)
 
 
-def _judged(found: Contest) -> list[Verdict]:
+def _judged(found: Contest) -> list[ContestVerdict]:
     """By regret against the best arm and, where that is another, against the best linear policy."""
     kinds = {label: entrant.kind for label, entrant in found.entrants.items()}
     rivals, challengers = (
         [label for label, entrant in found.entrants.items() if entrant.learner in names]
         for names in (RIVALS, CHALLENGERS)
     )
-    verdicts = judge(found.runs, kinds, rivals=rivals, challengers=challengers)
+    verdicts = judge_contest(found.runs, kinds, rivals=rivals, challengers=challengers)
     if linear_differs(found.runs):
         against: Any = {"against": "best linear policy", "rivals": rivals, "challengers": challengers}
-        verdicts += judge(found.runs, kinds, **against)
+        verdicts += judge_contest(found.runs, kinds, **against)
     return [verdict for verdict in verdicts if verdict.worlds]
 
 
@@ -136,7 +136,7 @@ def _wrapped(worlds: Sequence[str]) -> str:
     return "\n    ".join(textwrap.wrap(", ".join(worlds), 100, break_on_hyphens=False))
 
 
-def _write(verdicts: Sequence[Verdict], options: argparse.Namespace) -> list[str]:
+def _write(verdicts: Sequence[ContestVerdict], options: argparse.Namespace) -> list[str]:
     """Write pictures and Markdown, and say what was written."""
     said, pictures = [], {}
     if options.plots is not None:

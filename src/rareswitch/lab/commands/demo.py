@@ -6,14 +6,20 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rareswitch.cli.options import add_options
 from rareswitch.cli.output import print_json, save_picture
-
-if TYPE_CHECKING:
-    from rareswitch.lab.traffic import Played
-    from rareswitch.lab.worlds import RecordWorld
+from rareswitch.core import table, whole
+from rareswitch.experiment import create
+from rareswitch.features import Features
+from rareswitch.lab.simulate import simulate
+from rareswitch.lab.traffic import Traffic, TrafficResult, play
+from rareswitch.lab.worlds import RecordWorld
+from rareswitch.learner import make_learner
+from rareswitch.report import ProgressBar, as_text, check_target, draw_experiment
 
 CAMPAIGNS = ("boots", "camping", "climbing", "cycling", "fishing", "hiking", "running", "skiing")
 DAYS, RATE, POLICIES, SEED = 56, 180, 8, 3
@@ -35,9 +41,6 @@ def run(options: argparse.Namespace) -> int:
     Clicks are late or lost, and seven updates are made. The regret is compared with that of full adaptivity and that of
     never updating.
     """
-    from rareswitch.core import table, whole
-    from rareswitch.report import check_target, draw_experiment
-
     check_target(options.plot)
     whole("days", options.days, high=DAYS)
     began, world = time.monotonic(), _world()
@@ -77,11 +80,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _world() -> "RecordWorld":
+def _world() -> RecordWorld:
     """Visitors who like what suits their age and device, and whether they are new."""
-    from rareswitch.features import Features
-    from rareswitch.lab.worlds import RecordWorld
-
     rng = random.Random(SEED)
     sample: list[dict[str, Any]] = [
         {"age": rng.randint(18, 80), "device": rng.choice(("android", "ios")), "new": rng.random() < 0.3}
@@ -91,12 +91,8 @@ def _world() -> "RecordWorld":
     return RecordWorld(features=features, sample=sample, offers=dict.fromkeys(CAMPAIGNS), gain=1.5)
 
 
-def _experiment(world: "RecordWorld", schedule: str, name: str, options: argparse.Namespace) -> "Played":
+def _experiment(world: RecordWorld, schedule: str, name: str, options: argparse.Namespace) -> TrafficResult:
     """One experiment, in a file of its own."""
-    from rareswitch.experiment import create
-    from rareswitch.lab.traffic import Traffic, play
-    from rareswitch.report import ProgressBar, as_text
-
     traffic = Traffic(rate=RATE, delay=DELAY, missing=MISSING, repeated=REPEATED)
     told: dict[str, Any] = {"policies": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
     with (
@@ -111,13 +107,8 @@ def _experiment(world: "RecordWorld", schedule: str, name: str, options: argpars
     return found
 
 
-def _compared(world: "RecordWorld", total: int) -> dict[str, Any]:
+def _compared(world: RecordWorld, total: int) -> dict[str, Any]:
     """What each decision loses where every click is known at once, and where the policy never changes."""
-    import numpy as np
-
-    from rareswitch.lab.simulate import simulate
-    from rareswitch.learner import make_learner
-
     sizes: dict[str, Any] = {"dim": world.dim, "arms": world.arms, "horizon": total, "noise": 0.3, "scale": 0.5}
     adaptive = simulate(make_learner("thompson", **sizes), world, seed=SEED)
     total_lost = np.interp(np.arange(total + 1), [0, *adaptive.times], [0.0, *adaptive.regrets])

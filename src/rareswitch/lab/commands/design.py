@@ -3,8 +3,9 @@
 import argparse
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,7 @@ from rareswitch.report import check_target, figure
 Mixture = MixedArgmax | MixedSoftmax
 
 
-class Learned(NamedTuple):
+class LearnedDesign(NamedTuple):
     """A sampling policy, what is known of it in words, and the same for ``--json``."""
 
     policy: Mixture
@@ -47,7 +48,7 @@ class Learned(NamedTuple):
     facts: dict[str, Any]
 
 
-def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
+def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedDesign:
     """The Frank-Wolfe design with its certificate on these sets."""
     g_optimal_share = {} if options.g_optimal_share is None else {"g_optimal_share": options.g_optimal_share}
     design = frank_wolfe_design(
@@ -60,20 +61,19 @@ def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> Lea
     )
     bound = f"at most {design.bound:.3f} = (1 + tol)·d/(1 - floor)"
     lines = [f"certificate: V = {design.variation:.3f} on those sets, {bound}"]
-    return Learned(design.policy, lines, {"certificate": {"variation": design.variation, "bound": design.bound}})
+    return LearnedDesign(design.policy, lines, {"certificate": {"variation": design.variation, "bound": design.bound}})
 
 
-def mixed_argmax(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
-    """Algorithm 2 with argmax policies (Theorem 3)."""
-    return _staged(_algorithm_2(sets, lam, options, "argmax"), sets.dim)
+def mixed(
+    form: Literal["argmax", "softmax"], sets: ContextSets, lam: float, options: argparse.Namespace
+) -> LearnedDesign:
+    """Algorithm 2, with argmax (Theorem 3) or softmax policies (Theorem 4)."""
+    optimal = GOptimal(tol=options.tol)
+    design = staged_design(sets.contexts, sets.available, regularization=lam, form=form, g_optimal=optimal)
+    return _staged(design, sets.dim)
 
 
-def mixed_softmax(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
-    """Algorithm 2 with softmax policies (Theorem 4)."""
-    return _staged(_algorithm_2(sets, lam, options, "softmax"), sets.dim)
-
-
-def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
+def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedDesign:
     """Algorithm 3: the mixed-softmax policy of the core, which Algorithm 4 identifies."""
     power = {} if options.power is None else {"power": options.power}
     optimal = GOptimal(tol=options.tol)
@@ -87,24 +87,19 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> Learned:
     )
 
 
-def _algorithm_2(sets: ContextSets, lam: float, options: argparse.Namespace, form: Any) -> StagedDesign:
-    optimal = GOptimal(tol=options.tol)
-    return staged_design(sets.contexts, sets.available, regularization=lam, form=form, g_optimal=optimal)
-
-
-def _staged(design: StagedDesign, dim: int) -> Learned:
+def _staged(design: StagedDesign, dim: int) -> LearnedDesign:
     count, atoms = len(design.stage_lengths), len(design.kept)
     most = math.floor(dim * math.log2(4 * dim + 1) + 1)
     lines = [f"stages: {count} (at most {most} = d log(4d + 1) + 1), {atoms} of them long enough to be played"]
     facts = {"count": count, "most": most, "played": atoms, "blocks": design.blocks}
-    return Learned(design.policy, lines, {"stages": facts})
+    return LearnedDesign(design.policy, lines, {"stages": facts})
 
 
 #: What learns the policy, by name; the first is the default.
-METHODS: dict[str, Callable[[ContextSets, float, argparse.Namespace], Learned]] = {
+METHODS: dict[str, Callable[[ContextSets, float, argparse.Namespace], LearnedDesign]] = {
     "certified": certified,
-    "mixed-argmax": mixed_argmax,
-    "mixed-softmax": mixed_softmax,
+    "mixed-argmax": partial(mixed, "argmax"),
+    "mixed-softmax": partial(mixed, "softmax"),
     "core": core,
 }
 #: Options that one method heeds.
@@ -155,7 +150,7 @@ def check_distributional(options: argparse.Namespace) -> Key | None:
 
 def run_distributional(options: argparse.Namespace, sets: ContextSets, key: Key | None) -> int:
     """Learn from half of the sets, judge on both halves, print and draw."""
-    learned_from, held_out = halves(sets, options.seed)
+    learned_from, held_out = split_sets(sets, options.seed)
     lam = 1.0 / len(learned_from) if options.regularization is None else options.regularization
     method = options.method or "certified"
     learned = METHODS[method](learned_from, lam, options)
@@ -186,7 +181,7 @@ def run_distributional(options: argparse.Namespace, sets: ContextSets, key: Key 
     return 0
 
 
-def halves(sets: ContextSets, seed: int) -> tuple[ContextSets, ContextSets]:
+def split_sets(sets: ContextSets, seed: int) -> tuple[ContextSets, ContextSets]:
     """Sets to learn from and sets to judge by."""
     if len(sets) < 2:
         rule = "--distributional needs at least two context sets, half to learn from and half to judge by"
@@ -277,13 +272,7 @@ def _sets(options: argparse.Namespace) -> ContextFile:
     world = make_world(options.file, dim=dim, arms=arms, horizon=max(2, count))
     count_of("sets", count, high=max(1, MOST_DRAWN // (world.dim * world.arms)))
     rounds = world.draw(count, seed=options.seed)
-    available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
-    return ContextFile(
-        sets=ContextSets(rounds.contexts, available),
-        names=tuple(map(str, range(count))),
-        arm_counts=np.full(count, rounds.contexts.shape[1]),
-        features=tuple(f"x{k}" for k in range(rounds.contexts.shape[2])),
-    )
+    return ContextFile.of(rounds.contexts, rounds.available)
 
 
 def _chosen(file: ContextFile, name: str | None) -> int:

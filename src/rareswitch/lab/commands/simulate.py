@@ -2,9 +2,7 @@
 
 import argparse
 import sys
-from contextlib import suppress
 from functools import partial
-from itertools import product
 from typing import Any
 
 from rareswitch.cli import INTERRUPTED
@@ -21,11 +19,9 @@ from rareswitch.cli.options import (
 from rareswitch.cli.output import print_json, save_picture
 from rareswitch.core import make_executor, whole
 from rareswitch.design import GOptimal
-from rareswitch.errors import UnsuitableError
 from rareswitch.lab.contest import Contest
 from rareswitch.lab.report.plots import draw_runs
 from rareswitch.lab.report.runs import run_table
-from rareswitch.lab.simulate import check_length
 from rareswitch.lab.sweep import LearnerFactory, Sweep, WorldFactory, learner_for, sweep
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World
 from rareswitch.learner import Learner, all_learners, find_learner
@@ -76,15 +72,9 @@ def run(options: argparse.Namespace) -> int:
     worlds: dict[str, WorldFactory] = {
         name: NamedWorld(name=name, dim=options.dim, arms=options.arms, noise=options.noise) for name in options.worlds
     }
-    for make_world, horizon in product(worlds.values(), horizons):  # what cannot be made is an error before any work
-        world = make_world(horizon)
-        check_length(world, horizon)
-        for make in learners.values():
-            with suppress(UnsuitableError):
-                make(world, horizon, 0)
     if not options.json:
-        made = {name: make_world(max(horizons)) for name, make_world in worlds.items()}
-        _advise(names, made, max(horizons), 1.0 if options.design_tol is None else options.design_tol)
+        longest = {name: make_world(max(horizons)) for name, make_world in worlds.items()}
+        _advise(names, longest, max(horizons), 1.0 if options.design_tol is None else options.design_tol)
     with make_executor(options.engine) as executor:
         found = sweep(learners, worlds, executor=executor, **facts)
     if options.json:

@@ -1,16 +1,17 @@
 """``rareswitch experiment simulate``: simulated users ask an experiment, and reward it."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rareswitch.cli.options import add_options, duration_option, moment_option
 from rareswitch.cli.output import Output
 from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, opened, read_records
+from rareswitch.core import number
 from rareswitch.errors import ParameterError, several
-
-if TYPE_CHECKING:
-    from rareswitch.experiment import Experiment
-    from rareswitch.lab.worlds import World
+from rareswitch.experiment import Experiment
+from rareswitch.lab.traffic import Traffic, play
+from rareswitch.lab.worlds import RecordWorld, World, make_world
+from rareswitch.report import ProgressBar, as_text
 
 ARMS = 20
 MOST_DAYS = 1e5
@@ -44,10 +45,6 @@ def run(options: argparse.Namespace) -> Output:
 
     Updates are made when they are due. For tries and rehearsals; use an experiment of its own.
     """
-    from rareswitch.core import number
-    from rareswitch.lab.traffic import Traffic, play
-    from rareswitch.report import ProgressBar, as_text
-
     traffic = Traffic(**{name: getattr(options, name) for name in ("rate", "delay", "missing", "repeated")})
     number("days", options.days, low=0.0, high=MOST_DAYS)
     with opened(options) as trial, ProgressBar("simulating", quiet=options.quiet) as bar:
@@ -84,10 +81,8 @@ def run(options: argparse.Namespace) -> Output:
     return Output(facts, text)
 
 
-def _world(trial: "Experiment", options: argparse.Namespace) -> "World":
+def _world(trial: Experiment, options: argparse.Namespace) -> World:
     """Where users come from: records for an experiment with features, otherwise a world of vectors."""
-    from rareswitch.lab.worlds import RecordWorld, make_world
-
     learner, features = trial.description.learner, trial.description.features
     if features is None:
         for name in ("sample", "click_rate"):

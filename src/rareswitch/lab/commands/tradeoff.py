@@ -3,15 +3,16 @@
 import argparse
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.options import add_options, confidence_option, of_runs
 from rareswitch.cli.output import print_json, save_picture
-
-if TYPE_CHECKING:
-    from rareswitch.lab.worlds import World
-    from rareswitch.learner import Learner
+from rareswitch.lab.report.plots import draw_tradeoff, tradeoff_table
+from rareswitch.lab.sweep import budgeted, learner_for, tradeoff
+from rareswitch.lab.worlds import World, make_world
+from rareswitch.learner import Learner, all_learners, find_learner, takes
+from rareswitch.report import check_target
 
 SHOWN = ["foresight", "oful", "linucb", "thompson"]
 CAPS = [1, 2, 4, 8, 16, 32, 64]
@@ -45,12 +46,6 @@ def run(options: argparse.Namespace) -> int:
     Learners that can plan for a cap do: batched ones take that number of batches, those that change every step a
     geometric grid, those that wait for growing determinants a fitting factor. Status 130 if Ctrl-C cut it short.
     """
-    from rareswitch.lab.report.plots import draw_tradeoff, tradeoff_table
-    from rareswitch.lab.sweep import tradeoff
-    from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import all_learners, find_learner
-    from rareswitch.report import check_target
-
     check_target(options.plot)
     sizes = HARD if options.world.startswith("lower-bound") else USUAL
     for name in sizes:
@@ -80,13 +75,8 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found.runs else 2
 
 
-def _make(
-    name: str, options: argparse.Namespace, cap: int | None, world: "World", horizon: int, seed: int
-) -> "Learner":
+def _make(name: str, options: argparse.Namespace, cap: int | None, world: World, horizon: int, seed: int) -> Learner:
     """The learner, planned for the cap where it can be."""
-    from rareswitch.lab.sweep import budgeted, learner_for
-    from rareswitch.learner import takes
-
     made, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)
     told = {"confidence": confidence_option(options.confidence)} if "confidence" in takes(made) else {}
     return learner_for(world, made, horizon=horizon, seed=seed, noise=options.noise, **told, **plan)

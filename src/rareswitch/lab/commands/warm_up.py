@@ -3,7 +3,20 @@
 import argparse
 import time
 
+import numpy as np
+
 from rareswitch.cli.output import Output
+from rareswitch.design import MixedSoftmax, g_optimal
+from rareswitch.errors import UnsuitableError
+from rareswitch.evaluation import effects, evaluate
+from rareswitch.experiment import create
+from rareswitch.features import Features
+from rareswitch.lab.simulate import simulate
+from rareswitch.lab.sweep import learner_for
+from rareswitch.lab.worlds import make_world
+from rareswitch.lanes import kernels
+from rareswitch.learner import BatchLinUCB, all_learners
+from rareswitch.log import DecisionLog
 
 #: Small enough to take a moment once all is compiled; more arms than twice the features, so that designs are solved.
 DIM, ARMS, HORIZON = 3, 8, 300
@@ -19,8 +32,6 @@ def run(options: argparse.Namespace) -> Output:
     That is beside the installed files, or in NUMBA_CACHE_DIR. Run it once when a container image is built; processes
     start without compiling then.
     """
-    from rareswitch.lanes import kernels
-
     # use everything once, in small: what is compiled are the very types of arrays that commands use
     began = time.monotonic()
     _use_designs()
@@ -33,10 +44,6 @@ def run(options: argparse.Namespace) -> Output:
 
 def _use_designs() -> None:
     """Designs and quadratic forms, of sets that need coordinates of their span as well."""
-    import numpy as np
-
-    from rareswitch.design import MixedSoftmax, g_optimal
-
     sets = np.random.default_rng(0).standard_normal((4, ARMS, DIM))
     sets[1, :, 2] = sets[1, :, 1]
     g_optimal(sets)
@@ -45,12 +52,6 @@ def _use_designs() -> None:
 
 def _use_learners() -> None:
     """A short run of every learner, in a world that it is made for, and one whose batches follow its intervals."""
-    from rareswitch.errors import UnsuitableError
-    from rareswitch.lab.simulate import simulate
-    from rareswitch.lab.sweep import learner_for
-    from rareswitch.lab.worlds import make_world
-    from rareswitch.learner import BatchLinUCB, all_learners
-
     adaptive = BatchLinUCB(dim=DIM, arms=ARMS, horizon=HORIZON, grid="adaptive")
     simulate(adaptive, make_world("gaussian", dim=DIM, arms=ARMS, noise=0.5), seed=0)
     for name in all_learners():
@@ -65,11 +66,6 @@ def _use_learners() -> None:
 
 def _use_experiment() -> None:
     """Records, decisions one by one and in numbers, rewards, updates, and the evaluation of it all."""
-    from rareswitch.evaluation import effects, evaluate
-    from rareswitch.experiment import create
-    from rareswitch.features import Features
-    from rareswitch.log import DecisionLog
-
     visitors = [{"age": 20 + 3 * k % 50, "device": ("ios", "web")[k % 2]} for k in range(200)]
     offers = [f"offer-{k}" for k in range(ARMS)]
     features = Features.fit(visitors, offers)

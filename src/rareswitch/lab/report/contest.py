@@ -7,7 +7,7 @@ from typing import Any
 
 from rareswitch.core import table
 from rareswitch.lab.report.runs import HEADER, LEVEL, OFFSET, Ratio, linear_differs, resolution, short
-from rareswitch.lab.report.verdict import Rivalry, Standing, Verdict
+from rareswitch.lab.report.verdict import ContestVerdict, Rivalry, Standing
 from rareswitch.report import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline, plain_ticks
 
 COLORS = {"adaptive": BLUE, "rare": ORANGE, "other": GREY}
@@ -17,7 +17,7 @@ DOT: dict[str, Any] = {"markersize": 5, "capsize": 2, "linewidth": 1.6}
 ROW = 0.23
 
 
-def draw_world(verdicts: Sequence[Verdict], world: str) -> Any:
+def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> Any:
     """Regret of every entry in a world, a panel for each horizon."""
     shown = [verdict for verdict in verdicts if world in verdict.worlds]
     made, panels = _panels(shown, max(len(verdict.ranked(world)) for verdict in shown))
@@ -42,7 +42,7 @@ def draw_world(verdicts: Sequence[Verdict], world: str) -> Any:
     return made
 
 
-def draw_standings(verdicts: Sequence[Verdict]) -> Any:
+def draw_standings(verdicts: Sequence[ContestVerdict]) -> Any:
     """Ratios to the yardstick of the entries that ran everywhere, a panel for each horizon with a yardstick."""
     shown = [verdict for verdict in verdicts if verdict.yardstick is not None]
     made, panels = _panels(shown, max(sum(s.complete for s in verdict.standings) for verdict in shown))
@@ -76,7 +76,7 @@ def _face(ratio: Ratio | None, color: str) -> str:
     return color if ratio is None or ratio.resolved else "white"
 
 
-def _panels(verdicts: Sequence[Verdict], rows: int) -> tuple[Any, Any]:
+def _panels(verdicts: Sequence[ContestVerdict], rows: int) -> tuple[Any, Any]:
     made, panels = figure(len(verdicts))
     made.set_size_inches(7.6 * len(verdicts), 1.6 + ROW * max(rows, 4))
     return made, panels
@@ -112,14 +112,14 @@ class Section:
     world: str = ""
 
 
-def contest_text(verdicts: Sequence[Verdict]) -> str:
+def contest_text(verdicts: Sequence[ContestVerdict]) -> str:
     """All tables for the terminal: the worlds first, what matters most last."""
     sections = (s for verdict in verdicts for s in (*_worlds(verdict), *_summaries(verdict)))
     heads = ((s, "\n".join(filter(None, (s.title, s.text)))) for s in sections)
     return "\n\n\n".join(f"{head}\n\n{table(s.header, s.rows, left=s.left)}" for s, head in heads)
 
 
-def contest_markdown(verdicts: Sequence[Verdict], pictures: Mapping[str, str] | None = None) -> str:
+def contest_markdown(verdicts: Sequence[ContestVerdict], pictures: Mapping[str, str] | None = None) -> str:
     """All tables as Markdown, the summaries first; pictures by world, and ``""`` for that of the summary.
 
     A picture shows all horizons and comes once, with the first table that it belongs to.
@@ -137,7 +137,7 @@ def contest_markdown(verdicts: Sequence[Verdict], pictures: Mapping[str, str] | 
     return "\n".join(lines) + "\n"
 
 
-def _summaries(verdict: Verdict) -> Iterator[Section]:
+def _summaries(verdict: ContestVerdict) -> Iterator[Section]:
     counts = ((len(verdict.worlds), "world"), (verdict.seeds, "seed"))
     size = ", ".join([f"T = {verdict.horizon:,}", *(f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in counts)])
     text = "There is no yardstick: no fully adaptive entry was run."
@@ -170,7 +170,7 @@ def _summaries(verdict: Verdict) -> Iterator[Section]:
         yield _rivals(verdict, verdict.rivalry)
 
 
-def _rivals(verdict: Verdict, found: Rivalry) -> Section:
+def _rivals(verdict: ContestVerdict, found: Rivalry) -> Section:
     header = ["world", "best rival", "its regret"]
     for entry in found.ratios:
         header += [entry, HEADER[1]]
@@ -189,13 +189,13 @@ def _rivals(verdict: Verdict, found: Rivalry) -> Section:
     return Section(title=title, text="\n".join(filter(None, (text, marked))), header=header, rows=rows)
 
 
-def _counted(verdict: Verdict, size: str = "") -> str:
+def _counted(verdict: ContestVerdict, size: str = "") -> str:
     """The horizon, or more of the contest's size, and what regret is counted against where it is not the best arm."""
     size = size or f"T = {verdict.horizon:,}"
     return size if verdict.against == "best arm" else f"{size}, against the {verdict.against}"
 
 
-def _worlds(verdict: Verdict) -> Iterator[Section]:
+def _worlds(verdict: ContestVerdict) -> Iterator[Section]:
     """A table for each world; regret against the best linear policy is a column of it where it is another."""
     if verdict.against != "best arm":
         return
@@ -212,7 +212,7 @@ def _worlds(verdict: Verdict) -> Iterator[Section]:
         yield Section(title=f"{world}, T = {verdict.horizon:,}", text=text, header=header, rows=rows, world=world)
 
 
-def _others(verdict: Verdict) -> list[Standing]:
+def _others(verdict: ContestVerdict) -> list[Standing]:
     """All but the yardstick."""
     return [s for s in verdict.standings if s.entry != verdict.yardstick]
 
@@ -226,7 +226,7 @@ def _world_row(standing: Standing, world: str, is_yardstick: bool) -> list[str]:
     return [name, standing.kind, policies, *numbers, *compared, f"{cell.seconds:.2f}"]
 
 
-def _best_row(verdict: Verdict, world: str) -> list[str]:
+def _best_row(verdict: ContestVerdict, world: str) -> list[str]:
     best = [verdict.best(world, kind) for kind in ("adaptive", "rare")]
     unit = next((s for s in verdict.standings if s.entry == verdict.yardstick), None)
     regrets = ["" if s is None else f"{s.cells[world].regret:,.1f}" for s in (unit, *best)]

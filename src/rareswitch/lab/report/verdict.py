@@ -125,7 +125,7 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ContestVerdict:
     """The contest at one horizon."""
 
     horizon: int
@@ -162,14 +162,14 @@ class Verdict:
         return facts | {"rivals": None if self.rivalry is None else self.rivalry.summary()}
 
 
-def judge(
+def judge_contest(
     runs: Sequence[Run],
     kinds: Mapping[str, str],
     *,
     against: Against = "best arm",
     rivals: Iterable[str] = (),
     challengers: Iterable[str] = (),
-) -> list[Verdict]:
+) -> list[ContestVerdict]:
     """The verdict at each horizon.
 
     Parameters
@@ -195,7 +195,7 @@ def _at(
     kinds: Mapping[str, str],
     against: Against,
     groups: tuple[list[str], list[str]],
-) -> Verdict:
+) -> ContestVerdict:
     here = [run for run in runs if run.horizon == horizon]
     seeds = {run.seed for run in here}
     cells = {(g.learner, g.world): g for g in grouped(here) if {run.seed for run in g.runs} == seeds}
@@ -216,7 +216,7 @@ def _at(
         if own:
             standings.append(Standing(entry=entry, kind=kinds[entry], mean=mean if complete else None, **facts))
     standings.sort(key=lambda s: (not s.complete, 0.0 if math.isnan(s.geometric_mean) else s.geometric_mean))
-    return Verdict(
+    return ContestVerdict(
         horizon=horizon,
         against=against,
         seeds=len(seeds),

@@ -60,7 +60,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Verdict:
+class Standings:
     """What the pooled estimate says of the actions that are left."""
 
     #: (K, d)
@@ -113,13 +113,13 @@ class ExploreEliminateExploit(Rule):
         if "left" in ended.state.kept:
             left = ended.state.kept["left"] != 0.0
         means = actions @ total.estimate(ridge=ridge)
-        verdict = Verdict(
+        standings = Standings(
             actions=actions, left=left, means=means, precision=told.parts.statistics.precision(total.gram)
         )
         if number == 1:
-            plays = self.telling(verdict)
+            plays = self.telling(standings)
         else:
-            left = self.survivors(verdict, number, ended.start)
+            left = self.survivors(standings, number, ended.start)
             several = np.count_nonzero(left) > 1
             plays = self.exploring(actions, left, told.rate_of(number + 1)) if several else left.astype(np.float64)
         rest = sum(ended.batch_sizes)
@@ -129,17 +129,17 @@ class ExploreEliminateExploit(Rule):
         batch_sizes = (length, rest - length) if length < rest else (rest,)
         return NewPolicy(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
-    def telling(self, verdict: Verdict) -> FloatArray:
+    def telling(self, standings: Standings) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""
-        told, best = self.told, verdict.best
+        told, best = self.told, standings.best
         log, loglog = math.log(told.horizon), math.log(max(math.e, math.log(told.horizon)))
         alpha = (1.0 + 1.0 / loglog) * (1.0 + told.dim * loglog / log)
-        most = max(1.0, min(log ** (1.0 + told.gamma), told.horizon / (2 * len(verdict.means))))
+        most = max(1.0, min(log ** (1.0 + told.gamma), told.horizon / (2 * len(standings.means))))
         # a gap that T plays cannot see is as good as one that they just can: its plays are cut off either way
-        gaps = np.maximum(verdict.gaps, max(told.noise, 1e-6) / math.sqrt(told.horizon))
+        gaps = np.maximum(standings.gaps, max(told.noise, 1e-6) / math.sqrt(told.horizon))
         gaps[best] = 0.0
-        plays, at = np.zeros(len(gaps)), np.flatnonzero(verdict.left)
-        plays[at] = cheapest_allocation(verdict.actions[at], gaps[at])
+        plays, at = np.zeros(len(gaps)), np.flatnonzero(standings.left)
+        plays[at] = cheapest_allocation(standings.actions[at], gaps[at])
         wanted = np.full(len(gaps), most)
         others = np.isfinite(plays)
         plays = plays[others]
@@ -147,17 +147,17 @@ class ExploreEliminateExploit(Rule):
         wanted[others] = np.where(plays > 1e-6 * plays.sum(), told.noise**2 * plays * alpha * log, 0.0)
         return np.asarray(np.ceil(np.minimum(wanted, most)))
 
-    def survivors(self, verdict: Verdict, number: int, start: int) -> BoolArray:
+    def survivors(self, standings: Standings, number: int, start: int) -> BoolArray:
         """(K,) the actions that are left after batch ``number``."""
         told = self.told
         if number == 2:
             bar = 0.25 * told.dim * math.log(start) + 0.5 * math.log(told.horizon)
-            sure = verdict.separation(told.noise) > bar
-            return np.arange(len(verdict.left)) == verdict.best if sure else verdict.left
+            sure = standings.separation(told.noise) > bar
+            return np.arange(len(standings.left)) == standings.best if sure else standings.left
         width = told.noise * math.sqrt(
-            told.dim * math.log(len(verdict.left) * float(told.horizon) ** 2) / told.rate_of(number)
+            told.dim * math.log(len(standings.left) * float(told.horizon) ** 2) / told.rate_of(number)
         )
-        return np.asarray(verdict.left & (verdict.gaps < max(2.0 * width, 1e-12)))
+        return np.asarray(standings.left & (standings.gaps < max(2.0 * width, 1e-12)))
 
     def exploring(self, actions: FloatArray, left: BoolArray, rate: float) -> FloatArray:
         """(K,) ⌈2·π·g(π)·rate/d⌉ plays by the design π of the actions that are left."""

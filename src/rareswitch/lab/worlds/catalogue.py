@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from rareswitch.core import LARGEST_SCALE, count_of, number, whole
 from rareswitch.errors import InputError, did_you_mean
@@ -32,20 +33,78 @@ from rareswitch.lab.worlds.sequence import SequenceWorld
 from rareswitch.lab.worlds.tables import TABLES, world_of_file
 from rareswitch.lab.worlds.world import GaussianNoise, World
 
-#: Makes a world for a number of features, a number of arms, a noise σ and a horizon.
-Maker = Callable[[int, int, float, int | None], World]
+
+class WorldRequest(NamedTuple):
+    """What a world is asked for."""
+
+    name: str
+    #: What follows the name after a colon.
+    rest: str
+    dim: int
+    arms: int
+    noise: GaussianNoise
+    horizon: int | None
+
+    @property
+    def rounds(self) -> int:
+        """The horizon, which must be there."""
+        if self.horizon is None:
+            raise InputError(f"the world '{self.name}' is made for a horizon, and none was given. Pass horizon=….")
+        return self.horizon
+
+
+Maker = Callable[[WorldRequest], World]
 
 
 def _linear(source: Callable[..., sources.ContextDistribution]) -> Maker:
-    return lambda d, k, s, t: LinearWorld(source=source(dim=d, arms=k), noise=GaussianNoise(s))
+    return lambda asked: LinearWorld(source=source(dim=asked.dim, arms=asked.arms), noise=asked.noise)
 
 
-def _ending(name: str, world: Callable[..., World]) -> Maker:
-    return lambda d, k, s, t: world(rounds=_given(name, t), dim=d, arms=k, noise=GaussianNoise(s))
+def _ending(world: Callable[..., World]) -> Maker:
+    return lambda asked: world(rounds=asked.rounds, dim=asked.dim, arms=asked.arms, noise=asked.noise)
 
 
-def _scikit(name: str) -> Maker:
-    return lambda d, k, s, t: ClassificationWorld.scikit(name)
+def _scikit(asked: WorldRequest) -> World:
+    return ClassificationWorld.scikit(asked.name)
+
+
+def _lower_bound(asked: WorldRequest) -> World:
+    """The instance with the given number of stages; by default the most at υ ≤ 1/4, or the most that there can be."""
+    horizon, dim, text = asked.rounds, asked.dim, asked.rest
+    if text and not (text.isdecimal() and len(text) <= 9):
+        raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
+    most = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
+    return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=asked.noise)
+
+
+def _end_of_optimism(asked: WorldRequest) -> World:
+    if not asked.rest:
+        return EndOfOptimismWorld(noise=asked.noise)
+    (dim,) = _sizes(asked, "end-of-optimism:5 for 5 features", (2,), "2 features")
+    return ActionsWorld.end_of_optimism(dim, noise=asked.noise)
+
+
+def _random_actions(asked: WorldRequest) -> World:
+    arms, dim = asked.arms, asked.dim
+    if asked.rest:
+        arms, dim = _sizes(asked, "random-actions:KxD, as in 50x20", (2, 1), "2 actions of at least 1 feature")
+    return ActionsWorld.random(arms, dim, noise=asked.noise)
+
+
+def _sizes(asked: WorldRequest, form: str, least: tuple[int, ...], least_text: str) -> list[int]:
+    """The whole numbers, separated by x, that follow a name."""
+    sizes = [int(size) for size in asked.rest.split("x") if size.isdecimal() and len(size) <= 9]
+    if len(sizes) != asked.rest.count("x") + 1 or len(sizes) != len(least):
+        raise InputError(f"a fixed set of actions is named like {form}; got '{asked.name}:{asked.rest:.60}'.")
+    if any(size < low for size, low in zip(sizes, least, strict=True)):
+        raise InputError(f"{asked.name} has at least {least_text}; got '{asked.name}:{asked.rest:.60}'.")
+    return sizes
+
+
+def _movielens(asked: WorldRequest) -> World:
+    if not asked.rest:
+        raise InputError("the world 'movielens' is made from a folder of ratings. Name it: movielens:path/to/folder.")
+    return MovieLensWorld.from_folder(asked.rest, dim=asked.dim, arms=asked.arms)
 
 
 WORLDS: dict[str, tuple[str, Maker]] = {
@@ -66,64 +125,68 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     "plain": ("arms without features; d is their number", _linear(lambda dim, arms: sources.PlainArms(arms=arms))),
     "end-of-optimism": (
         "three arms, of which the worst teaches most; d = 2; end-of-optimism:D has 2D - 1 of them",
-        lambda d, k, s, t: EndOfOptimismWorld(noise=GaussianNoise(s)),
+        _end_of_optimism,
     ),
     "random-actions": (
         "one published set of random actions for each size, random-actions:KxD; seeds differ in the noise",
-        lambda d, k, s, t: ActionsWorld.random(k, d, noise=GaussianNoise(s)),
+        _random_actions,
     ),
     "adaptive-trial": (
         "ten treatments, five features of users, σ² = 0.2 (AExGym)",
-        lambda d, k, s, t: AdaptiveTrialWorld(),
+        lambda asked: AdaptiveTrialWorld(),
     ),
-    "drifting": ("directions that turn over the horizon", _ending("drifting", DriftingWorld)),
-    "starving": ("features that first show up late", _ending("starving", StarvingWorld)),
+    "drifting": ("directions that turn over the horizon", _ending(DriftingWorld)),
+    "starving": ("features that first show up late", _ending(StarvingWorld)),
     "lower-bound": (
         "the paper's, for rare switches; two arms, d even; lower-bound:L has L stages",
-        lambda d, k, s, t: _lower_bound("", d, s, t),
+        _lower_bound,
     ),
     "clicks": (
         "gaussian with rewards 0 or 1",
-        lambda d, k, s, t: ClickWorld(source=sources.Gaussian(dim=whole("dim", d, low=2) - 1, arms=k)),
+        lambda asked: ClickWorld(source=sources.Gaussian(dim=whole("dim", asked.dim, low=2) - 1, arms=asked.arms)),
     ),
     "logistic-ball": (
         "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
-        lambda d, k, s, t: LogisticBallWorld(),
+        lambda asked: LogisticBallWorld(),
     ),
-    "disjoint": ("6 arms with own parameters over 5 features of a user", lambda d, k, s, t: DisjointWorld()),
+    "disjoint": ("6 arms with own parameters over 5 features of a user", lambda asked: DisjointWorld()),
     "disjoint-noisy": (
         "4 arms with own parameters over 8 features, σ = 1.5",
-        lambda d, k, s, t: DisjointWorld(arms=4, features=8, noise=GaussianNoise(1.5)),
+        lambda asked: DisjointWorld(arms=4, features=8, noise=GaussianNoise(1.5)),
     ),
-    "rare-clicks": ("rewards 0 or 1, of 1 to 8 %, logistic; 15 arms", lambda d, k, s, t: RareClicksWorld()),
-    "heavy-tails": ("noise like a Student t; 10 arms, d = 8", lambda d, k, s, t: HeavyTailsWorld()),
-    "equicorrelated": ("4 arms much alike, d = 40", lambda d, k, s, t: EquicorrelatedWorld()),
-    "plain-20": ("20 arms without features that pay 0 to 1 on average", lambda d, k, s, t: PlainWorld()),
+    "rare-clicks": ("rewards 0 or 1, of 1 to 8 %, logistic; 15 arms", lambda asked: RareClicksWorld()),
+    "heavy-tails": ("noise like a Student t; 10 arms, d = 8", lambda asked: HeavyTailsWorld()),
+    "equicorrelated": ("4 arms much alike, d = 40", lambda asked: EquicorrelatedWorld()),
+    "plain-20": ("20 arms without features that pay 0 to 1 on average", lambda asked: PlainWorld()),
     "late-groups": (
         "user groups that appear after 10, 30 and 60 % of the horizon",
-        lambda d, k, s, t: LateGroupsWorld(rounds=_given("late-groups", t)),
+        lambda asked: LateGroupsWorld(rounds=asked.rounds),
     ),
     "mix-drift": (
         "user groups whose shares move over the horizon",
-        lambda d, k, s, t: MixDriftWorld(rounds=_given("mix-drift", t)),
+        lambda asked: MixDriftWorld(rounds=asked.rounds),
     ),
-    "turning": ("gaussian, with a θ that turns over the horizon", _ending("turning", TurningWorld)),
-    "digits": ("handwritten digits as a bandit", lambda d, k, s, t: ClassificationWorld.digits()),
-    **{name: (f"scikit-learn's {name} as a bandit", _scikit(name)) for name in LOADERS},
+    "turning": ("gaussian, with a θ that turns over the horizon", _ending(TurningWorld)),
+    "digits": ("handwritten digits as a bandit", lambda asked: ClassificationWorld.digits()),
+    **{name: (f"scikit-learn's {name} as a bandit", _scikit) for name in LOADERS},
     "movielens": (
         "films for users, from a folder of ratings: movielens:FOLDER",
-        lambda d, k, s, t: _movielens("", d, k),
+        _movielens,
     ),
     "table": (
         "rows of a labelled table, its classes as arms: table:FILE or, as an example, "
         "table:FILE,label=cut,features=shared",
-        lambda d, k, s, t: world_of_file("table", ""),
+        lambda asked: world_of_file("table", asked.rest),
     ),
     "choices": (
         "sets of a table with a row for each set and arm: choices:FILE",
-        lambda d, k, s, t: world_of_file("choices", ""),
+        lambda asked: world_of_file("choices", asked.rest),
     ),
 }
+
+
+#: What may follow the name of these after a colon: sizes, or a file.
+EXTENSIBLE = {"movielens", "lower-bound", "end-of-optimism", "random-actions", *TABLES}
 
 
 def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, horizon: int | None = None) -> World:
@@ -152,24 +215,17 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
     number("noise", noise, low=0.0, high=LARGEST_SCALE)
     if horizon is not None:
         horizon = count_of("horizon", horizon)
-    kind, _, rest = name.partition(":")
-    if kind == "movielens":
-        return _movielens(rest, dim, arms)
-    if kind in TABLES:
-        return world_of_file(kind, rest)
+    kind, colon, rest = name.partition(":")
+    if kind in (EXTENSIBLE if colon else WORLDS):
+        _, make = WORLDS[kind]
+        return make(WorldRequest(kind, rest, dim, arms, GaussianNoise(noise), horizon))
     if ".py:" in name:
         return _from_file(name)
-    if kind == "lower-bound":
-        return _lower_bound(rest, dim, noise, horizon)
-    if kind in ("end-of-optimism", "random-actions") and rest:
-        return _actions(kind, rest, noise)
-    if name not in WORLDS:
-        if Path(name).suffix.lower() in SUFFIXES:
-            return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
-        others = f"path/to/file.py:Class for your own, or a file of context sets ({', '.join(SUFFIXES)})"
-        known = f"the worlds are {', '.join(WORLDS)}, or {others}.{did_you_mean(name, WORLDS)}"
-        raise InputError(f"there is no world '{name}'; {known}")
-    return WORLDS[name][1](dim, arms, noise, horizon)
+    if Path(name).suffix.lower() in SUFFIXES:
+        return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
+    others = f"path/to/file.py:Class for your own, or a file of context sets ({', '.join(SUFFIXES)})"
+    known = f"the worlds are {', '.join(WORLDS)}, or {others}.{did_you_mean(name, WORLDS)}"
+    raise InputError(f"there is no world '{name}'; {known}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,41 +253,6 @@ class NamedWorld:
 @lru_cache(maxsize=16)
 def _made(named: NamedWorld, horizon: int) -> World:
     return make_world(named.name, dim=named.dim, arms=named.arms, noise=named.noise, horizon=horizon)
-
-
-def _given(name: str, horizon: int | None) -> int:
-    if horizon is None:
-        raise InputError(f"the world '{name}' is made for a horizon, and none was given. Pass horizon=….")
-    return horizon
-
-
-def _lower_bound(text: str, dim: int, noise: float, horizon: int | None) -> World:
-    """The instance with the given number of stages; by default the most at υ ≤ 1/4, or the most that there can be."""
-    horizon = _given("lower-bound", horizon)
-    if text and not (text.isdecimal() and len(text) <= 9):
-        raise InputError(f"lower-bound:L takes a whole number of stages; got '{text}'.")
-    most = most_stages(horizon=horizon, dim=dim, inverse=4) or most_stages(horizon=horizon, dim=dim) or 1
-    return LowerBoundWorld(horizon=horizon, stages=int(text or most), dim=dim, noise=GaussianNoise(noise))
-
-
-def _actions(kind: str, text: str, noise: float) -> World:
-    """The instance of D features, or of K actions and D features."""
-    sizes = [int(size) for size in text.split("x") if size.isdecimal() and len(size) <= 9]
-    if len(sizes) != text.count("x") + 1 or len(sizes) != (1 if kind == "end-of-optimism" else 2):
-        form = "end-of-optimism:5 for 5 features" if kind == "end-of-optimism" else "random-actions:KxD, as in 50x20"
-        raise InputError(f"a fixed set of actions is named like {form}; got '{kind}:{text:.60}'.")
-    if sizes[0] < 2 or sizes[-1] < 1:
-        least = "2 features" if kind == "end-of-optimism" else "2 actions of at least 1 feature"
-        raise InputError(f"{kind} has at least {least}; got '{kind}:{text:.60}'.")
-    if kind == "end-of-optimism":
-        return ActionsWorld.end_of_optimism(sizes[0], noise=GaussianNoise(noise))
-    return ActionsWorld.random(sizes[0], sizes[1], noise=GaussianNoise(noise))
-
-
-def _movielens(folder: str, dim: int, arms: int) -> World:
-    if not folder:
-        raise InputError("the world 'movielens' is made from a folder of ratings. Name it: movielens:path/to/folder.")
-    return MovieLensWorld.from_folder(folder, dim=dim, arms=arms)
 
 
 def _from_file(name: str) -> World:

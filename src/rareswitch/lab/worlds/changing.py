@@ -2,14 +2,14 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, normals, number, set_size, uniforms, whole
 from rareswitch.lab.worlds.linear import direction
-from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
+from rareswitch.lab.worlds.world import NoisyRewards, Rounds, check_ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,6 @@ class _Adversary(NoisyRewards):
     arms: int
     #: Length of the random part of an arm.
     blur: float = 0.2
-    noise: Noise = field(default_factory=GaussianNoise)
 
     def __post_init__(self) -> None:
         whole("rounds", self.rounds)
@@ -63,7 +62,7 @@ class DriftingWorld(_Adversary):
         return np.asarray(np.cos(angle) * basis[axis] + np.sin(angle) * basis[axis + 1])
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        within("the drifting world", self.rounds, first, count)
+        check_ended("the drifting world", self.rounds, first, count)
         along = self.directions(count, first=first)
         x = self._arms("drifting", seed, first, along, np.ones_like(along, dtype=np.bool_))
         return Rounds(contexts=x, means=x @ self.theta(seed))
@@ -92,7 +91,7 @@ class StarvingWorld(_Adversary):
         return np.asarray(signs / np.sqrt(self.dim))
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        within("the starving world", self.rounds, first, count)
+        check_ended("the starving world", self.rounds, first, count)
         phase = np.arange(first, first + count) * self.dim // self.rounds
         seen = np.arange(self.dim) <= phase[:, None]
         x = self._arms("starving", seed, first, np.eye(self.dim)[phase], seen)
@@ -117,7 +116,6 @@ class TurningWorld(NoisyRewards):
     arms: int
     #: Radians.
     angle: float = math.pi / 2
-    noise: Noise = field(default_factory=GaussianNoise)
 
     def __post_init__(self) -> None:
         whole("rounds", self.rounds)
@@ -131,7 +129,7 @@ class TurningWorld(NoisyRewards):
         return np.asarray(np.cos(turned)[:, None] * plane[:, 0] + np.sin(turned)[:, None] * plane[:, 1])
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        within("the turning world", self.rounds, first, count)
+        check_ended("the turning world", self.rounds, first, count)
         z = normals(seed, "items", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
         x = z / np.linalg.norm(z, axis=2, keepdims=True)
         return Rounds(contexts=x, means=np.vecdot(x, self.thetas(count, seed=seed, first=first)[:, None, :]))
@@ -147,7 +145,6 @@ class _Groups(NoisyRewards):
 
     rounds: int
     arms: int = 10
-    noise: Noise = field(default_factory=GaussianNoise)
     dim: ClassVar[int] = GROUPS * FEATURES
 
     def __post_init__(self) -> None:
@@ -163,7 +160,7 @@ class _Groups(NoisyRewards):
         return direction(seed, self.dim)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        within("the world of groups", self.rounds, first, count)
+        check_ended("the world of groups", self.rounds, first, count)
         z = normals(seed, "items", first, count, self.arms * FEATURES).reshape(count, self.arms, FEATURES)
         blocks = np.zeros((count, self.arms, GROUPS, FEATURES))
         group = self.groups(count, seed=seed, first=first)

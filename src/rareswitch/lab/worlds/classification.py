@@ -20,7 +20,7 @@ STEPS = 100
 RIDGE = 1e-6
 
 
-class Table(Protocol):
+class TableWorld(Protocol):
     """All sets of a world that is made of a table, n sets of up to K arms, without the vectors themselves."""
 
     @property
@@ -45,14 +45,14 @@ class Table(Protocol):
         """(d,) the θ that fits the rewards of all arms best."""
 
 
-def greedy_value(table: Table, theta: Any) -> float:
+def greedy_value(table: TableWorld, theta: Any) -> float:
     """What the policy that takes the first of the largest xᵀθ earns in a set, on average over the table; θ is (d,)."""
     theta = vector("theta", theta, table.dim)
     arms = np.where(table.offered, table.scores(theta), -np.inf).argmax(axis=1)
     return float(table.payoffs[np.arange(len(arms)), arms].mean())
 
 
-def best_linear(table: Table) -> FloatArray:
+def best_linear(table: TableWorld) -> FloatArray:
     """The θ (d,) of length 1 whose greedy policy earns most over a table, of those that are looked at.
 
     The problem is hard in general; no claim of optimality is made. Looked at are θ along each axis, both ways (where
@@ -73,10 +73,10 @@ def best_linear(table: Table) -> FloatArray:
     return best[1]
 
 
-Objective = Callable[[Table, FloatArray], tuple[float, FloatArray]]
+Objective = Callable[[TableWorld, FloatArray], tuple[float, FloatArray]]
 
 
-def _better(table: Table, best: tuple[float, FloatArray], theta: FloatArray) -> tuple[float, FloatArray]:
+def _better(table: TableWorld, best: tuple[float, FloatArray], theta: FloatArray) -> tuple[float, FloatArray]:
     length = float(np.linalg.norm(theta))
     if not 0.0 < length < np.inf:
         return best
@@ -84,7 +84,7 @@ def _better(table: Table, best: tuple[float, FloatArray], theta: FloatArray) -> 
     return (value, theta / length) if value > best[0] else best
 
 
-def _climb(objective: Objective, table: Table, theta: FloatArray) -> FloatArray:
+def _climb(objective: Objective, table: TableWorld, theta: FloatArray) -> FloatArray:
     """The θ to which L-BFGS comes from another one, whose scores are first brought to a spread of 1 within sets."""
     from scipy.optimize import minimize
 
@@ -98,7 +98,7 @@ def _climb(objective: Objective, table: Table, theta: FloatArray) -> FloatArray:
     return np.asarray(found.x)
 
 
-def _probabilities(table: Table, scores: FloatArray) -> FloatArray:
+def _probabilities(table: TableWorld, scores: FloatArray) -> FloatArray:
     scores = np.where(table.offered, scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
@@ -107,7 +107,7 @@ def _probabilities(table: Table, scores: FloatArray) -> FloatArray:
 def _softmax(temperature: float) -> Objective:
     """Minus the mean reward of arms chosen with probability ∝ exp(xᵀθ/temperature), and its gradient."""
 
-    def objective(table: Table, theta: FloatArray) -> tuple[float, FloatArray]:
+    def objective(table: TableWorld, theta: FloatArray) -> tuple[float, FloatArray]:
         chosen = _probabilities(table, table.scores(theta) / temperature)
         earned = (chosen * table.payoffs).sum(axis=1, keepdims=True)
         slopes = chosen * (table.payoffs - earned) / (temperature * len(chosen))
@@ -116,7 +116,7 @@ def _softmax(temperature: float) -> Objective:
     return objective
 
 
-def _logistic(table: Table, theta: FloatArray) -> tuple[float, FloatArray]:
+def _logistic(table: TableWorld, theta: FloatArray) -> tuple[float, FloatArray]:
     """The loss of a logistic choice model in which an arm weighs what it earns above the worst of its set."""
     there, payoffs = table.offered, table.payoffs
     worst = np.where(there, payoffs, np.inf).min(axis=1, keepdims=True)
@@ -130,7 +130,7 @@ def _logistic(table: Table, theta: FloatArray) -> tuple[float, FloatArray]:
 
 
 class InHindsight:
-    """What worlds share that are a :class:`Table`."""
+    """What worlds share that are a :class:`TableWorld`."""
 
     def best_linear(self) -> FloatArray:
         """(d,) the best linear policy that :func:`best_linear` finds, looked for when it is first asked for."""

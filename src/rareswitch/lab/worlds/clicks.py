@@ -85,7 +85,7 @@ class LogisticBallWorld(ClickRewards):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RecordWorld:
+class RecordWorld(ClickRewards):
     """Users from a sample, arms with ids, and clicks whose log-odds are linear in the features.
 
     A reward is 1 with probability 1/(1 + exp(−a − gain·xᵀθ)), where θ is drawn by the seed, and otherwise 0;
@@ -112,7 +112,7 @@ class RecordWorld:
     since: Mapping[str, int] = field(default_factory=dict)
     click_rate: float = 0.1
     gain: float = 1.0
-
+    stream: ClassVar[str] = "clicks"
     #: σ of the rewards: that of any variable in [0, 1].
     noise_scale: ClassVar[float] = 0.5
 
@@ -151,6 +151,3 @@ class RecordWorld:
         odds = np.log(self.click_rate / (1.0 - self.click_rate)) + self.gain * (contexts @ theta)
         available = np.pad(sets.available, ((0, 0), (0, short)))
         return Rounds(contexts=contexts, means=1.0 / (1.0 + np.exp(-odds)), available=available)
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return (uniforms(seed, "clicks", first, len(means))[:, 0] < means).astype(np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.core import FloatArray, finite_array, frozen, normals, number, set_size, uniforms, vector, whole
 from rareswitch.errors import ShapeError
 from rareswitch.lab.distributions import Sourced
-from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, in_blocks, into_ball
+from rareswitch.lab.worlds.world import ClickRewards, GaussianNoise, Noise, NoisyRewards, Rounds, in_blocks, into_ball
 
 #: Lengths of users are about 3; one above 10 comes once in 10^11 decisions.
 UNIT = 10.0
@@ -60,7 +60,6 @@ class PlainWorld(NoisyRewards):
     """
 
     arms: int = 20
-    noise: Noise = field(default_factory=GaussianNoise)
 
     def __post_init__(self) -> None:
         set_size(self.arms, self.arms)
@@ -94,7 +93,6 @@ class EquicorrelatedWorld(NoisyRewards):
     arms: int = 4
     dim: int = 40
     nonzero: int = 6
-    noise: Noise = field(default_factory=GaussianNoise)
 
     def __post_init__(self) -> None:
         set_size(self.dim, self.arms)
@@ -127,7 +125,6 @@ class DisjointWorld(NoisyRewards):
     arms: int = 6
     #: p, the constant one included.
     features: int = 5
-    noise: Noise = field(default_factory=GaussianNoise)
 
     def __post_init__(self) -> None:
         set_size(whole("arms", self.arms) * whole("features", self.features, low=2), self.arms)
@@ -201,7 +198,6 @@ class EndOfOptimismWorld(NoisyRewards):
 
     #: How much worse the third arm is than the first; at most 0.4, where its norm is 1.
     gap: float = 0.05
-    noise: Noise = field(default_factory=GaussianNoise)
     dim: ClassVar[int] = 2
     arms: ClassVar[int] = 3
 
@@ -328,7 +324,6 @@ class LinearWorld(Sourced, NoisyRewards):
     ((5, 4, 3), (5, 4))
     """
 
-    noise: Noise = field(default_factory=GaussianNoise)
     norm: float = 1.0
 
     def __post_init__(self) -> None:
@@ -344,7 +339,7 @@ class LinearWorld(Sourced, NoisyRewards):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClickWorld(Sourced):
+class ClickWorld(Sourced, ClickRewards):
     """Rewards are 1 with probability (1 + xᵀθ)/2 and otherwise 0: linear in (1, x)/√2, which is what learners see.
 
     >>> from rareswitch.lab.distributions import Gaussian
@@ -369,9 +364,6 @@ class ClickWorld(Sourced):
         sets = self.source.draw(count, seed=seed, first=first)
         contexts = np.pad(sets.contexts, ((0, 0), (0, 0), (1, 0)), constant_values=1.0) / math.sqrt(2.0)
         return Rounds(contexts=contexts, means=contexts @ self.theta(seed), available=sets.available)
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)
 
 
 def direction(seed: int, dim: int) -> FloatArray:

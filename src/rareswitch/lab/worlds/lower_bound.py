@@ -11,7 +11,7 @@ import numpy as np
 
 from rareswitch.core import FloatArray, IntArray, finite_array, number, read_only, uniforms, whole
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
+from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, check_ended
 
 #: ``proof``: υ ≤ 1/10, what the paper's constants need. ``wide``: υ < 1/2, what positive gaps need.
 Regime = Literal["proof", "wide"]
@@ -150,7 +150,7 @@ class LowerBoundWorld(NoisyRewards):
         return self.theta_scale * np.column_stack([last, np.full(len(last), 2.0 / 3.0)]).ravel()
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        within("the lower-bound world", self.horizon, first, count)
+        check_ended("the lower-bound world", self.horizon, first, count)
         pair, stage = np.divmod(self.stage_of(np.arange(first, first + count)), self.stages)
         row, z = np.arange(count), self.context_scale * self._lengths[stage]
         contexts = np.zeros((count, 2, self.dim))

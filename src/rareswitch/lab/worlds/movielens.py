@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.core import FloatArray, IntArray, Table, finite_array, frozen, read_table, uniforms, vector, whole
 from rareswitch.errors import FileFormatError, ShapeError
-from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds
+from rareswitch.lab.worlds.world import GaussianNoise, NoisyRewards, Rounds
 
 #: What the folder holds: files and the columns that are read.
 FILES = {
@@ -52,7 +52,6 @@ class MovieLensWorld(NoisyRewards):
     users: FloatArray
     films: FloatArray
     hidden: FloatArray
-    noise: Noise = field(default_factory=GaussianNoise)
     arms: int = 20
 
     def __post_init__(self) -> None:

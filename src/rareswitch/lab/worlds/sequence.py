@@ -14,9 +14,8 @@ from rareswitch.core import ContextSets, FloatArray, Sets, context_sets, finite_
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.worlds.linear import direction
-from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, within
+from rareswitch.lab.worlds.world import NOISE, Noise, NoisyRewards, Rounds, check_ended
 
-_NOISE = GaussianNoise()
 #: How many entries of a mapped file are checked at a time.
 _CHUNK_NUMBERS = 1 << 20
 
@@ -49,7 +48,6 @@ class SequenceWorld(NoisyRewards):
     arms: int
     sets: Callable[[int, int], Any]
     hidden: FloatArray | None = None
-    noise: Noise = _NOISE
 
     def __post_init__(self) -> None:
         for name in ("rounds", "dim", "arms"):
@@ -65,7 +63,7 @@ class SequenceWorld(NoisyRewards):
         return f"SequenceWorld({self.rounds} rounds, {self.arms} arms, d = {self.dim})"
 
     @classmethod
-    def from_array(cls, contexts: Any, available: Any = None, *, hidden: Any = None, noise: Noise = _NOISE) -> Self:
+    def from_array(cls, contexts: Any, available: Any = None, *, hidden: Any = None, noise: Noise = NOISE) -> Self:
         """The sets of an array (T, K, d), with an optional mask of the arms that exist (T, K).
 
         Neither is copied: do not write to them afterwards.
@@ -82,7 +80,7 @@ class SequenceWorld(NoisyRewards):
         rounds: int,
         arms: int | None = None,
         hidden: Any = None,
-        noise: Noise = _NOISE,
+        noise: Noise = NOISE,
     ) -> Self:
         """The sets ``function(t)``, (K, d) for t = 0 … ``rounds`` - 1, worked out for the rounds that are drawn.
 
@@ -115,7 +113,7 @@ class SequenceWorld(NoisyRewards):
         return cls(rounds=rounds, dim=dim, arms=most, sets=sets, hidden=hidden, noise=noise)
 
     @classmethod
-    def from_file(cls, path: str | Path, *, set_column: str = "set", hidden: Any = None, noise: Noise = _NOISE) -> Self:
+    def from_file(cls, path: str | Path, *, set_column: str = "set", hidden: Any = None, noise: Noise = NOISE) -> Self:
         """The sets of a file that :func:`~rareswitch.lab.context_files.read_context_file` reads, one set a round.
 
         An array (T, K, d) in a .npy file is checked once and then read as its rounds are drawn: it may be larger
@@ -153,7 +151,7 @@ class SequenceWorld(NoisyRewards):
         return direction(seed, self.dim) if self.hidden is None else self.hidden
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        within("the sequence", self.rounds, first, count)
+        check_ended("the sequence", self.rounds, first, count)
         sets = self._take(first, count)
         return Rounds(contexts=sets.contexts, means=sets.contexts @ self.theta(seed), available=sets.available)
 

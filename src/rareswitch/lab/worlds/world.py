@@ -1,7 +1,7 @@
 """What a world looks like: context sets come, an arm is chosen, a reward is paid."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -18,27 +18,6 @@ class Noise(Protocol):
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
         """(count,) values for rounds ``first`` and following."""
-
-
-class NoisyRewards:
-    """What worlds share that add ``noise`` to expected rewards."""
-
-    noise: Noise
-
-    @property
-    def noise_scale(self) -> float:
-        """σ of the rewards."""
-        return self.noise.scale
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means + self.noise.draw(len(means), seed=seed, first=first)
-
-
-class ClickRewards:
-    """What worlds share whose rewards are 1, with the expected reward as their probability, or 0."""
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return (uniforms(seed, "noise", first, len(means))[:, 0] < means).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -73,6 +52,34 @@ class CoinNoise(_Scaled):
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
         return np.where(uniforms(seed, "noise", first, count)[:, 0] < 0.5, -self.scale, self.scale)
+
+
+NOISE = GaussianNoise()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyRewards:
+    """What worlds share that add noise to expected rewards."""
+
+    noise: Noise = NOISE
+
+    @property
+    def noise_scale(self) -> float:
+        """σ of the rewards."""
+        return self.noise.scale
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return means + self.noise.draw(len(means), seed=seed, first=first)
+
+
+class ClickRewards:
+    """What worlds share whose rewards are 1, with the expected reward as their probability, or 0."""
+
+    #: Of the random numbers that tell which.
+    stream: ClassVar[str] = "noise"
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return (uniforms(seed, self.stream, first, len(means))[:, 0] < means).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,7 +160,7 @@ def in_blocks(users: FloatArray, arms: int) -> FloatArray:
     return blocks.reshape(count, arms, arms * features)
 
 
-def within(world: str, rounds: int, first: int, count: int) -> None:
+def check_ended(world: str, rounds: int, first: int, count: int) -> None:
     """Refuse rounds past the end of a world of so many rounds."""
     last = whole("first", first, low=0) + whole("count", count, low=0)
     if last > rounds:

@@ -11,7 +11,7 @@ import pytest
 from rareswitch.cli import main
 from rareswitch.core import FloatArray
 from rareswitch.design import GOptimal, core_learning, deviation, g_optimal, staged_design, variation
-from rareswitch.lab.commands.design import halves
+from rareswitch.lab.commands.design import split_sets
 from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.distributions import Gaussian, OneBig
 from rareswitch.policy import load_policy
@@ -91,7 +91,7 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
     asked = ["design", str(many), "--distributional", "--method", method, "--regularization", "1e-3"]
     assert main([*asked, "--json", "--out", str(kept)]) == 0
     data = json.loads(capsys.readouterr().out)
-    half, other = halves(read_context_file(many).sets, 0)
+    half, other = split_sets(read_context_file(many).sets, 0)
     told: dict[str, Any] = {"regularization": 1e-3, "g_optimal": GOptimal(tol=0.05)}
     if method == "core":
         found = core_learning(half.contexts, half.available, **told)
@@ -143,7 +143,7 @@ def test_a_small_power_prunes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for power in ("6", "2"):  # d^c = 729 and 9
         assert main([*asked, "--power", power, "--regularization", "1e-3"]) == 0
         sizes.append(json.loads(capsys.readouterr().out)["core"]["size"])
-    rare = int((halves(read_context_file(tmp_path / "axes.npy").sets, 0)[0].contexts[:, 0, 1] == 1.0).sum())
+    rare = int((split_sets(read_context_file(tmp_path / "axes.npy").sets, 0)[0].contexts[:, 0, 1] == 1.0).sum())
     assert 0 < rare < 3  # of 30 sets: too rare for 9
     assert sizes == [30, 30 - rare]
 
@@ -234,11 +234,11 @@ def test_bounds_are_shown_as_bounds(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_held_out_sets_were_not_learned_from() -> None:
     sets = OneBig(dim=3, arms=4).draw(41, seed=1)
-    left, right = halves(sets, seed=5)
+    left, right = split_sets(sets, seed=5)
     seen = {one.tobytes() for one in left.contexts}
     assert (len(left), len(right), len(seen)) == (21, 20, 21)
     assert not any(one.tobytes() in seen for one in right.contexts)
-    assert not np.array_equal(halves(sets, seed=6)[0].contexts, left.contexts)
+    assert not np.array_equal(split_sets(sets, seed=6)[0].contexts, left.contexts)
 
 
 def test_a_full_disk_is_an_error_of_one_line(square: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rareswitch.lab import Run
 from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
 from rareswitch.lab.report.runs import linear_differs, regret_ratio
-from rareswitch.lab.report.verdict import Verdict, judge
+from rareswitch.lab.report.verdict import ContestVerdict, judge_contest
 from reference.runs import run_of
 
 KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "rare", "odd": "other", "part": "rare"}
@@ -29,8 +29,8 @@ def runs(horizon: int = 100) -> list[Run]:
     return found + [run("part", "u", seed, 0.0, horizon) for seed in (0, 1)]
 
 
-def verdict() -> Verdict:
-    (found,) = judge(runs(), KINDS)
+def verdict() -> ContestVerdict:
+    (found,) = judge_contest(runs(), KINDS)
     return found
 
 
@@ -41,7 +41,7 @@ def test_the_yardstick_is_the_best_single_adaptive_entry_over_all_worlds() -> No
     assert (found.horizon, found.seeds, found.worlds, found.unfinished) == (100, 2, ("u", "v"), ())
     assert {s.entry: s.kind for s in found.standings} == KINDS
     cheap = [run("lazy", world, seed, 0.0) for world in "uv" for seed in (0, 1)]
-    (again,) = judge([r for r in runs() if r.learner != "lazy"] + cheap, KINDS)
+    (again,) = judge_contest([r for r in runs() if r.learner != "lazy"] + cheap, KINDS)
     assert again.yardstick == "even"  # however good a rare one is
 
 
@@ -91,24 +91,27 @@ def test_each_world_has_its_own_best() -> None:
 
 def test_worlds_that_were_cut_short_are_not_judged() -> None:
     cut = [r for r in runs() if not (r.learner == "bold" and r.world == "v" and r.seed == 1)]
-    (found,) = judge(cut, KINDS)
+    (found,) = judge_contest(cut, KINDS)
     assert (found.worlds, found.unfinished, found.yardstick) == (("u",), ("v",), "bold")
     assert "Not judged, as unfinished: v." in contest_text([found])
     cut = [r for r in runs() if not (r.learner == "lazy" and r.world == "v" and r.seed == 1)]
-    (found,) = judge(cut, KINDS)
+    (found,) = judge_contest(cut, KINDS)
     assert (found.worlds, found.yardstick) == (("u", "v"), "even")
     assert not next(s for s in found.standings if s.entry == "lazy").complete
 
 
 def test_horizons_are_judged_apart() -> None:
     longer = [run(r.learner, r.world, r.seed, 0.0 if r.learner == "sure" else r.regret, 200) for r in runs()]
-    assert [(v.horizon, v.yardstick) for v in judge([*runs(), *longer], KINDS)] == [(100, "even"), (200, "sure")]
-    assert judge([], KINDS) == []
+    assert [(v.horizon, v.yardstick) for v in judge_contest([*runs(), *longer], KINDS)] == [
+        (100, "even"),
+        (200, "sure"),
+    ]
+    assert judge_contest([], KINDS) == []
 
 
 def test_without_an_adaptive_entry_there_is_no_yardstick() -> None:
     kinds = {entry: kind for entry, kind in KINDS.items() if kind != "adaptive"}
-    (found,) = judge([r for r in runs() if r.learner in kinds], kinds)
+    (found,) = judge_contest([r for r in runs() if r.learner in kinds], kinds)
     assert (found.yardstick, found.worlds) == (None, ("u", "v"))
     assert all(math.isnan(s.geometric_mean) and not s.ratios for s in found.standings)
     text = contest_text([found])
@@ -119,7 +122,7 @@ def test_without_an_adaptive_entry_there_is_no_yardstick() -> None:
 
 
 def test_an_adaptive_entry_that_has_not_run_leaves_every_world_unfinished() -> None:
-    (found,) = judge([r for r in runs() if r.learner != "even"], KINDS)
+    (found,) = judge_contest([r for r in runs() if r.learner != "even"], KINDS)
     assert (found.worlds, found.unfinished) == ((), ("u", "v"))
     assert found.yardstick is None
 
@@ -137,7 +140,7 @@ def test_the_tables_say_all_of_it() -> None:
 
 
 def test_markdown_has_the_same_tables_and_each_picture_once() -> None:
-    found = judge([*runs(), *runs(200)], KINDS)
+    found = judge_contest([*runs(), *runs(200)], KINDS)
     text = contest_markdown(found, {"u": "p/u.png", "v": "p/v.png", "": "p/all.png"})
     for picture in ("![u](p/u.png)", "![v](p/v.png)", "![summary](p/all.png)"):
         assert text.count(picture) == 1
@@ -161,7 +164,7 @@ def test_verdicts_as_json_hold_the_numbers() -> None:
 
 
 def test_pictures_rank_the_entries_and_mark_the_yardstick() -> None:
-    found = judge([*runs(), *runs(200)], KINDS)
+    found = judge_contest([*runs(), *runs(200)], KINDS)
     made = draw_world(found, "v")
     assert len(made.axes) == 2
     panel = made.axes[0]
@@ -191,7 +194,7 @@ def many_runs() -> list[Run]:
 
 def test_a_world_that_few_runs_decide_is_marked_everywhere() -> None:
     """One failed run of the yardstick in ten: the ratio of means is 75/110, and 40 seeds leave it within a factor 2."""
-    (found,) = judge(many_runs(), {"even": "adaptive", "lazy": "rare"})
+    (found,) = judge_contest(many_runs(), {"even": "adaptive", "lazy": "rare"})
     lazy = found.standings[0] if found.standings[0].entry == "lazy" else found.standings[1]
     risky, calm = lazy.ratios["risky"], lazy.ratios["calm"]
     assert risky.value == pytest.approx(75 / 110, rel=0.05)
@@ -226,8 +229,8 @@ def linear_runs() -> list[Run]:
 def test_what_nobody_can_learn_is_no_loss_against_the_best_linear_policy() -> None:
     """In u regrets are 72, -3, 2 and 22: (72+10)·10 = 820, (0+10)·90 = 900 and 12·40 = 480 of the adaptive ones."""
     found = linear_runs()
-    (whole,) = judge(found, KINDS)
-    (linear,) = judge(found, KINDS, against="best linear policy")
+    (whole,) = judge_contest(found, KINDS)
+    (linear,) = judge_contest(found, KINDS, against="best linear policy")
     assert (whole.against, linear.against) == ("best arm", "best linear policy")
     assert whole.yardstick == linear.yardstick == "even"
     lazy, bold = ({s.entry: s for s in linear.standings}[entry] for entry in ("lazy", "bold"))
@@ -251,13 +254,13 @@ def test_linear_regrets_are_shown_where_some_differ() -> None:
     assert linear_differs(linear_runs())
     assert not linear_differs(runs())
     assert not linear_differs([])
-    (found,) = judge(runs(), KINDS)
+    (found,) = judge_contest(runs(), KINDS)
     assert "beyond linear" not in contest_text([found])
 
 
 def test_challengers_are_held_against_the_best_rival_of_each_world() -> None:
     """Of bold and odd, the best is bold in u (5) and odd in v (30); lazy pays 30 and 150."""
-    (found,) = judge(runs(), KINDS, rivals=["bold", "odd"], challengers=["lazy", "part"])
+    (found,) = judge_contest(runs(), KINDS, rivals=["bold", "odd"], challengers=["lazy", "part"])
     assert found.rivalry is not None
     assert {world: cell.learner for world, cell in found.rivalry.best.items()} == {"u": "bold", "v": "odd"}
     lazy = found.rivalry.ratios["lazy"]
@@ -277,7 +280,7 @@ def test_challengers_are_held_against_the_best_rival_of_each_world() -> None:
 
 
 def test_ratios_to_rivals_are_paired_by_seed() -> None:
-    (found,) = judge(many_runs(), {"even": "adaptive", "lazy": "rare"}, rivals=["even"], challengers=["lazy"])
+    (found,) = judge_contest(many_runs(), {"even": "adaptive", "lazy": "rare"}, rivals=["even"], challengers=["lazy"])
     assert found.rivalry is not None
     regrets = {
         name: np.array([r.regret for r in many_runs() if (r.learner, r.world) == (name, "calm")])
@@ -290,7 +293,7 @@ def test_ratios_to_rivals_are_paired_by_seed() -> None:
 def test_without_rivals_or_challengers_nothing_is_said_of_them() -> None:
     groups: list[tuple[list[str], list[str]]] = [(["bold"], []), ([], ["lazy"]), (["nobody"], ["lazy"])]
     for rivals, challengers in groups:
-        (found,) = judge(runs(), KINDS, rivals=rivals, challengers=challengers)
+        (found,) = judge_contest(runs(), KINDS, rivals=rivals, challengers=challengers)
         assert found.rivalry is None
         assert found.summary()["rivals"] is None
         assert "rival" not in contest_text([found])
