@@ -18,7 +18,6 @@ from rareswitch.log.decision_log import Source
 
 #: Decisions that are gathered and summed at once, so that it does not matter in which order they came.
 GATHERED = 1 << 16
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Task:
         return Rows(ids=[], policy_id=self.policy_id, features=features, rewards=none, times=times, reward_times=times)
 
 
-class Part(Protocol):
+class BatchPart(Protocol):
     """Some decisions of a source; small, and can be sent to where it is read."""
 
     def read(self, task: Task) -> Iterator[Rows]:
@@ -93,14 +92,14 @@ class Part(Protocol):
 class Learnable(NamedTuple):
     """The decisions of one policy, as they are learned from."""
 
-    parts: Sequence[Part]
+    parts: Sequence[BatchPart]
     #: Samples context sets, where rows do not have them.
     sample: Callable[[Task, int], Sample | None] | None = None
     #: How many there are; None: in a single part they are gathered.
     rows: int | None = None
 
 
-class Learned(Protocol):
+class BatchSource(Protocol):
     """Where decisions are learned from."""
 
     def learnable(self, policy_id: str) -> Learnable:
@@ -110,7 +109,7 @@ class Learned(Protocol):
 def summarize(
     learner: Learner,
     state: State,
-    source: Learned,
+    source: BatchSource,
     *,
     policy_id: str | None = None,
     executor: Executor | None = None,
@@ -119,7 +118,7 @@ def summarize(
     default: float | None = None,
     clip: tuple[float, float] | None = None,
     leave_out: HeldOut | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
     """Reduce the decisions of one policy to what is learned from; all rows are read once a pass.
 
@@ -145,7 +144,22 @@ def summarize(
     """
     policy_id = state.policy.id if policy_id is None else policy_id
     counting = {"window": window, "now": None if window is None else now, "default": default, "clip": clip}
-    return _fitted(source.learnable(policy_id), learner, state, policy_id, counting, executor, leave_out, progress)
+    parts, sample, rows = source.learnable(policy_id)
+    task = Task(
+        learner=learner,
+        state=state,
+        policy_id=policy_id,
+        gathers=len(parts) <= 1 if rows is None else rows <= GATHERED,
+        counting=counting,
+        leave_out=leave_out,
+    )
+    summary = _passed(parts, task, executor, progress)
+    if policy_id != state.policy.id or state.done:
+        return summary
+    if summary.rewarded:  # some learners need several passes
+        summary = learner.fitted(state, summary, lambda finer: _passed(parts, replace(task, state=finer), executor))
+    size = learner.sample_size(state)
+    return summary if sample is None or not size else replace(summary, sample=sample(task, size))
 
 
 def summarize_source(
@@ -185,10 +199,7 @@ def summarize_source(
             f"the vectors of the log have {source.dim} features, and {learner.name} learns from those of "
             f"{learner.dim}. Make both with the same features."
         )
-    state, part = learner.begin(), _AnyPolicy(source)
-    counting = {"window": None, "now": None, "default": default, "clip": clip}
-    learnable = Learnable([part], part.sample, GATHERED + 1)
-    summary = _fitted(learnable, learner, state, state.policy.id, counting)
+    summary = summarize(learner, learner.begin(), _AnyPolicy(source), default=default, clip=clip)
     if not summary.rewarded:
         raise BatchError(
             f"none of the {summary.decided} decisions of the log has a reward: there is nothing to begin with. Give it "
@@ -197,35 +208,12 @@ def summarize_source(
     return summary
 
 
-def _fitted(
-    learnable: Learnable,
-    learner: Learner,
-    state: State,
-    policy_id: str,
-    counting: dict[str, Any],
-    executor: Executor | None = None,
-    leave_out: HeldOut | None = None,
-    progress: Progress | None = None,
+def _passed(
+    parts: Sequence[BatchPart],
+    task: Task,
+    executor: Executor | None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
-    """As many passes as the learner needs; with a sample of context sets, where it needs one."""
-    gathers = len(learnable.parts) <= 1 if learnable.rows is None else learnable.rows <= GATHERED
-    task = Task(
-        learner=learner, state=state, policy_id=policy_id, gathers=gathers, counting=counting, leave_out=leave_out
-    )
-    summary = _passed(learnable.parts, task, executor, progress)
-    if policy_id != state.policy.id or state.done:
-        return summary
-    if summary.rewarded:
-        summary = learner.fitted(
-            state, summary, lambda finer: _passed(learnable.parts, replace(task, state=finer), executor)
-        )
-    size = learner.sample_size(state)
-    if learnable.sample is None or not size:
-        return summary
-    return replace(summary, sample=learnable.sample(task, size))
-
-
-def _passed(parts: Sequence[Part], task: Task, executor: Executor | None, progress: Progress | None = None) -> Summary:
     """One pass over all parts."""
     gathered, sums = list[Rows](), list[Summary]()
     results = (
@@ -241,12 +229,12 @@ def _passed(parts: Sequence[Part], task: Task, executor: Executor | None, progre
     return sums[0] if sums else task.summary(Rows.concatenate([*gathered] or [task.no_rows()]))
 
 
-def _read(part: Part, *, task: Task) -> tuple[list[Rows], list[Summary]]:
+def _read(part: BatchPart, *, task: Task) -> tuple[list[Rows], list[Summary]]:
     """The rows of a part, or what they sum up to."""
     return _reduced(part.read(task), task)
 
 
-def _in_turn(parts: Sequence[Part], task: Task) -> Iterator[tuple[list[Rows], list[Summary]]]:
+def _in_turn(parts: Sequence[BatchPart], task: Task) -> Iterator[tuple[list[Rows], list[Summary]]]:
     """The same for one part after the other, here; the next rows are read while some are summed."""
     pieces = prefetched((at, rows) for at, part in enumerate(parts) for rows in chain(part.read(task), [None]))
     for _, some in groupby(pieces, key=lambda piece: piece[0]):
@@ -270,6 +258,10 @@ class _AnyPolicy:
     """All decisions of a source as if one policy had made them."""
 
     source: Source
+
+    def learnable(self, policy_id: str) -> Learnable:
+        """Itself; chunks may be many, and are summed one by one."""
+        return Learnable([self], self.sample, GATHERED + 1)
 
     def read(self, task: Task) -> Iterator[Rows]:
         for log in self.source.chunks(contexts=False):

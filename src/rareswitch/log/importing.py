@@ -16,7 +16,7 @@ from rareswitch.errors import ConflictError, FileFormatError, several
 from rareswitch.features import Features
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.blocks import Block
-from rareswitch.log.schema import MORE, NEEDED, blocks, check_more, open_part
+from rareswitch.log.schema import MORE, NEEDED, blocks, open_part
 from rareswitch.log.tables import ColumnNames, log_of_table
 from rareswitch.log.write import log_table
 from rareswitch.store import DecisionRow, RewardRow, Store
@@ -135,7 +135,6 @@ def import_parts(
 
 def _parquet_blocks(path: str, dim: int) -> Iterator[Block]:
     with open_part(path, dim) as file:
-        check_more(path, file.schema_arrow)
         for first, batch in blocks(file, _READ):
             yield Block(path, np.arange(first, first + batch.num_rows), batch)
 

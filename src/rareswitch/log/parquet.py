@@ -18,7 +18,7 @@ from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.blocks import Block, Span, bounds, sound
 from rareswitch.log.chunks import CHOSEN, OFFERED, About
 from rareswitch.log.decision_log import DecisionLog
-from rareswitch.log.schema import COUNTING, ESTIMATED, EVALUATION, MORE, NEEDED, blocks, check_more, open_part
+from rareswitch.log.schema import COUNTING, ESTIMATED, NEEDED, blocks, open_part
 from rareswitch.policy import Policy
 
 R = TypeVar("R")
@@ -30,7 +30,7 @@ _EVALUATED = tuple(name for name in NEEDED if name != "features")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Part:
+class PartFile:
     """A file of a log, as a first look found it; and what is done with rows of ids that occur several times."""
 
     path: str
@@ -291,12 +291,11 @@ class ParquetLog:
             self.parts[file] = replace(self.parts[file], dropped=np.sort(rows[left & (files == file)]), changed=changed)
 
 
-def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) -> Part:
+def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) -> PartFile:
     """Count the rows of a part by policy, and see where ids lie; with the latest time where it is needed."""
     counts, spans, latest = Counter[str](), dict[str, Span](), -np.inf
     with open_part(path, dim, needed=_EVALUATED if dim is None else NEEDED) as file:
         schema, meta = file.schema_arrow, file.schema_arrow.metadata or {}
-        check_more(path, schema, MORE | EVALUATION)
         timed |= _counting(path, meta)[0] is not None
         numbers = str(schema.field("id").type) == "int64" and "key" not in schema.names
         for first, batch in blocks(file, ["policy"] + ["id"] * numbers + ["time"] * timed):
@@ -307,7 +306,7 @@ def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) 
             wanted = known or {name: at for at, name in enumerate(counts)}
             for name, mine in block.by_policy(wanted) if numbers else ():
                 spans[name] = spans[name].then(mine.span()) if name in spans else mine.span()
-        return Part(
+        return PartFile(
             path=path,
             rows=file.metadata.num_rows,
             size=file_size(path),
@@ -320,7 +319,7 @@ def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) 
         )
 
 
-def _unsure(parts: Sequence[Part], name: str) -> set[int]:
+def _unsure(parts: Sequence[PartFile], name: str) -> set[int]:
     """The parts in which a policy may have ids that occur twice: there, or there and in another part.
 
     Numbers that rise throughout a part, and lie apart from those of all others, do not; and no string is a number.
@@ -333,7 +332,7 @@ def _unsure(parts: Sequence[Part], name: str) -> set[int]:
     return unsure
 
 
-def _hashes(part: Part, *, numbers: Mapping[str, int], low: float, high: float) -> FloatArray:
+def _hashes(part: PartFile, *, numbers: Mapping[str, int], low: float, high: float) -> FloatArray:
     """Those of the ids of a part that lie between two bounds."""
     found = [np.zeros(0)]
     for block in part.blocks(["id", "key", "policy"]):
@@ -344,7 +343,7 @@ def _hashes(part: Part, *, numbers: Mapping[str, int], low: float, high: float) 
     return np.concatenate(found)
 
 
-def _copied_rows(part: Part, *, numbers: Mapping[str, int], repeated: FloatArray) -> list[Any]:
+def _copied_rows(part: PartFile, *, numbers: Mapping[str, int], repeated: FloatArray) -> list[Any]:
     """Rows whose ids occur several times: their numbers, policies and keys, and what :func:`deduplicate` takes."""
     kinds = (np.int64, np.int64, np.uint64, np.uint64, np.uint64, np.float64, np.float64)
     found: list[list[Any]] = [[np.zeros((0, 2) if at == 2 else 0, dtype=kind) for at, kind in enumerate(kinds)]]
@@ -387,7 +386,7 @@ def _id_hashes(policy: int, keys: KeyArray) -> FloatArray:
     return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)
 
 
-def _common_dim(parts: Sequence[Part]) -> int | None:
+def _common_dim(parts: Sequence[PartFile]) -> int | None:
     """How many features arms have, in all files that have rows."""
     dims = {part.dim: part.path for part in reversed(parts) if part.rows}
     if len(dims) > 1:
@@ -398,7 +397,7 @@ def _common_dim(parts: Sequence[Part]) -> int | None:
     return next(iter(dims), None)
 
 
-def _common_meta(parts: Sequence[Part]) -> dict[bytes, bytes]:
+def _common_meta(parts: Sequence[PartFile]) -> dict[bytes, bytes]:
     """What is said of a file is said of the log."""
     found: dict[bytes, bytes] = {}
     for part in parts:

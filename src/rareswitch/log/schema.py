@@ -1,7 +1,7 @@
 """What a log looks like: Parquet files, the parts, with one row a decision."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,11 +12,8 @@ from rareswitch.errors import FileFormatError
 ROWS = 1 << 16
 #: Columns that every part has.
 NEEDED = ("id", "policy", "features", "propensity", "reward")
-#: Columns that an experiment adds, and their types: who reads a log need not know them.
+#: Columns that an experiment adds, and their types.
 MORE = {"arm": "string", "arm_index": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
-#: Columns that logs for evaluation may have besides: the probabilities of all offered arms; the keys of ids that are
-#: not written as such.
-EVALUATION = {"behavior_probs": r"list<\w+: double.*>", "key": r"fixed_size_binary\[16\]"}
 #: Where the schema of a part says, in JSON, what counts as a reward: window, in seconds, and default.
 COUNTING = b"rareswitch.rewards"
 #: Where it says how propensities were estimated.
@@ -66,6 +63,9 @@ _KINDS = {
     "reward": ("double|float|bool|u?int(8|16|32|64)", "a number (double, float, whole numbers) or bool"),
     "contexts": (_NUMBERS, "list<double>"),
     "time": (r"timestamp\[.*|double", "a timestamp, or double in seconds"),
+    "behavior_probs": (_NUMBERS, "list<double>"),  # of all offered arms
+    "key": (r"fixed_size_binary\[16\]", "fixed_size_binary[16]"),  # of ids that are not written as such
+    **{name: (f"(large_)?{kind}", kind) for name, kind in MORE.items()},
     "reward_time": (r"timestamp\[.*|double", "a timestamp, or double in seconds"),
 }
 
@@ -84,7 +84,9 @@ def check_columns(path: str, schema: Any, dim: int | None, needed: Sequence[str]
     for name in names:
         kind, (right, wanted) = _plain(schema.field(name).type), _KINDS[name]
         if not re.fullmatch(right, str(kind)):
-            raise FileFormatError(f"{path}: column '{name}' must be {wanted.format(dim=dim)}; it is {kind}. Cast it.")
+            raise FileFormatError(
+                f"{path}: column '{name}' must be {wanted.format(dim=dim)}; it is {kind}. Cast or rename it."
+            )
     size = getattr(schema.field("features").type, "list_size", dim) if "features" in names else dim
     if size != dim and dim is not None:
         raise FileFormatError(f"{path}: the learner is for {dim} features, and column 'features' has {size}.")
@@ -96,18 +98,10 @@ def _plain(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def check_more(path: str, schema: Any, more: Mapping[str, str] = MORE) -> None:
-    """Refuse a file whose columns have the names of those that experiments add, and other types."""
-    for name, wanted in more.items():
-        kind = _plain(schema.field(name).type) if name in schema.names else None
-        if kind is not None and not re.fullmatch(f"(large_)?{wanted}", str(kind)):
-            raise FileFormatError(f"{path}: column '{name}' must be {wanted}; it is {kind}. Cast or rename it.")
-
-
 @contextmanager
 def open_part(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> Iterator[Any]:
     """A part of ``dim`` features, any number where it is None, and checked to be one with the columns it needs."""
-    with opened_parquet(path, _KINDS | MORE | EVALUATION) as file:
+    with opened_parquet(path, _KINDS) as file:
         check_columns(path, file.schema_arrow, dim, needed)
         yield file
 

@@ -659,7 +659,7 @@ def test_what_a_learner_is_not_made_for_is_named(name: str, change: dict[str, An
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
-        ("id", pa.int32(), "column 'id' must be int64 or string; it is int32. Cast it"),
+        ("id", pa.int32(), "column 'id' must be int64 or string; it is int32. Cast or rename it"),
         ("policy", pa.binary(), "column 'policy' must be string, or a dictionary of strings; it is .*binary"),
         (
             "features",
