@@ -32,9 +32,9 @@ def run(options: argparse.Namespace) -> Output:
     The endings name the formats: .parquet, .csv, or .dsjson, .json and .jsonl for the JSON lines of Vowpal Wabbit; text
     also compressed, as .csv.gz. The new log gives the same estimates.
     """
-    from rareswitch.log import read, whole, write
+    from rareswitch.log import read, read_all, write
 
-    logged = whole(read(options.file, **_settings(options)))
+    logged = read_all(read(options.file, **_settings(options)))
     write(options.target, logged)
     rewarded = int((logged.rewards == logged.rewards).sum())
     facts = {

@@ -82,7 +82,7 @@ class Task:
         return Rows(ids=[], policy_id=self.policy_id, features=features, rewards=none, times=times, reward_times=times)
 
 
-class BatchPart(Protocol):
+class SourcePart(Protocol):
     """Some decisions of a source; small, and can be sent to where it is read."""
 
     def read(self, task: Task) -> Iterator[Rows]:
@@ -92,7 +92,7 @@ class BatchPart(Protocol):
 class Learnable(NamedTuple):
     """The decisions of one policy, as they are learned from."""
 
-    parts: Sequence[BatchPart]
+    parts: Sequence[SourcePart]
     #: Samples context sets, where rows do not have them.
     sample: Callable[[Task, int], Sample | None] | None = None
     #: How many there are; None: in a single part they are gathered.
@@ -209,7 +209,7 @@ def summarize_source(
 
 
 def _passed(
-    parts: Sequence[BatchPart],
+    parts: Sequence[SourcePart],
     task: Task,
     executor: Executor | None,
     progress: Callable[[int, int], None] | None = None,
@@ -229,12 +229,12 @@ def _passed(
     return sums[0] if sums else task.summary(Rows.concatenate([*gathered] or [task.no_rows()]))
 
 
-def _read(part: BatchPart, *, task: Task) -> tuple[list[Rows], list[Summary]]:
+def _read(part: SourcePart, *, task: Task) -> tuple[list[Rows], list[Summary]]:
     """The rows of a part, or what they sum up to."""
     return _reduced(part.read(task), task)
 
 
-def _in_turn(parts: Sequence[BatchPart], task: Task) -> Iterator[tuple[list[Rows], list[Summary]]]:
+def _in_turn(parts: Sequence[SourcePart], task: Task) -> Iterator[tuple[list[Rows], list[Summary]]]:
     """The same for one part after the other, here; the next rows are read while some are summed."""
     pieces = prefetched((at, rows) for at, part in enumerate(parts) for rows in chain(part.read(task), [None]))
     for _, some in groupby(pieces, key=lambda piece: piece[0]):

@@ -177,7 +177,7 @@ def _offered(block: Block, features: FloatArray | None, propensities: FloatArray
     available = sealed(np.arange(sizes.max()) < sizes[:, None])
     contexts = block.lists("contexts", available, dim) if dim else None
     codes = None if named is None else named.codes(available)
-    indices = _indices(block, available, features, contexts, None if codes is None else named.chosen(codes))  # type: ignore[union-attr]
+    indices = chosen_indices(block, available, features, contexts, None if codes is None else named.chosen(codes))  # type: ignore[union-attr]
     probabilities = block.lists("behavior_probs", available)[:, :, 0] if "behavior_probs" in has else None
     if probabilities is not None:
         own = probabilities[np.arange(count), indices]
@@ -246,7 +246,7 @@ def _index_column(block: Block, name: str, sizes: IntArray) -> _Chosen:
     return _Chosen(sealed(indices.astype(np.int64)), known)
 
 
-def _indices(
+def chosen_indices(
     block: Block,
     available: BoolArray,
     features: FloatArray | None,

@@ -396,11 +396,11 @@ class DecisionLog:
         return replace(self, behavior_probs=found)
 
 
-def whole(source: Source) -> DecisionLog:
+def read_all(source: Source) -> DecisionLog:
     """All decisions of a source in memory, of which all offered arms are known.
 
     >>> log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0])
-    >>> whole(log) is log
+    >>> read_all(log) is log
     True
     """
     return DecisionLog.concatenate([*source.chunks()])

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.core import find_parts, key_bytes, read_table
+from rareswitch.core import FloatArray, find_parts, key_bytes, read_table
 from rareswitch.errors import ConflictError, FileFormatError, several
 from rareswitch.features import Features
 from rareswitch.learner import Learner, sample_order
 from rareswitch.log.blocks import Block
+from rareswitch.log.chunks import chosen_indices
 from rareswitch.log.schema import MORE, NEEDED, blocks, open_part
 from rareswitch.log.tables import ColumnNames, log_of_table
 from rareswitch.log.write import log_table
@@ -214,14 +215,12 @@ class _Taking:
         more: dict[str, list[Any]] = {
             name: block.batch.column(name).to_pylist() if block.has(name) else none for name in MORE
         }
-        arms = self._arms(block)
+        arms, arm_indices = self._arms(block, features)
         kept_keys, ranks = key_bytes(keys), sample_order(keys).tolist()
         chosen = np.ascontiguousarray(features, dtype="<f8")
         rows = []
         for at, name in enumerate(names):
-            data, arm_index = chosen[at].tobytes(), more["arm_index"][at]
-            if arm_index is None:
-                arm_index = self._place(block, at, data, arms[at])
+            data, arm_index = chosen[at].tobytes(), arm_indices[at]
             rows.append(
                 DecisionRow(
                     key=kept_keys[at],
@@ -245,25 +244,19 @@ class _Taking:
         ]
         return rows, values
 
-    def _arms(self, block: Block) -> list[bytes | None]:
-        """(n) the vectors of all available arms, where they were kept."""
-        found: list[bytes | None] = [None] * len(block.numbers)
-        places = block.with_sets(self.learner.dim)
-        if len(places):
-            sets = block.sets(places, self.learner)
-            for at, arms, available in zip(places.tolist(), sets.contexts, sets.available, strict=True):
-                found[at] = arms[available].astype("<f8").tobytes()
-        return found
-
-    def _place(self, block: Block, at: int, chosen: bytes, arms: bytes | None) -> int:
-        """Which of the arms was chosen; -1 where they are not known."""
-        if arms is None:
-            return -1
-        size = len(chosen)
-        for arm_index in range(len(arms) // size):
-            if arms[arm_index * size : (arm_index + 1) * size] == chosen:
-                return arm_index
-        raise block.wrong(at, "has features that are none of its contexts", "Write those of the arm that was chosen.")
+    def _arms(self, block: Block, features: FloatArray) -> tuple[list[bytes | None], list[int]]:
+        """(n) the vectors of all available arms, where they were kept; and the index of the chosen one, or -1."""
+        vectors: list[bytes | None] = [None] * len(block.numbers)
+        indices = np.full(len(block.numbers), -1)
+        if block.has("arm_index"):
+            indices = np.array(block.batch.column("arm_index").fill_null(-1).to_numpy(zero_copy_only=False))
+        rows = block.with_sets(self.learner.dim)
+        if len(rows):
+            sets = block.sets(rows, self.learner)
+            indices[rows] = chosen_indices(block.take(rows), sets.available, features[rows], sets.contexts, None)
+            for at, arms, available in zip(rows.tolist(), sets.contexts, sets.available, strict=True):
+                vectors[at] = arms[available].astype("<f8").tobytes()
+        return vectors, indices.tolist()
 
 
 def _moments(block: Block, name: str) -> list[float | None]:

@@ -15,10 +15,10 @@ from rareswitch.log import (
     estimate_propensities,
     from_obp,
     read,
+    read_all,
     read_csv,
     read_dsjson,
     to_obp,
-    whole,
     write,
 )
 from rareswitch.policy import Policy
@@ -60,7 +60,7 @@ def test_several_files_of_parquet_are_one_log(tmp_path: Path) -> None:
     log = log.select(order)
     for k in range(3):
         write(tmp_path / f"part-{k}.parquet", log.select(slice(20 * k, 20 * k + 20)))
-    again = whole(read(tmp_path / "part-*.parquet"))
+    again = read_all(read(tmp_path / "part-*.parquet"))
     assert len(again) == 60
     assert again.chosen_names == log.chosen_names
     assert again.propensities.tolist() == log.propensities.tolist()
@@ -83,7 +83,7 @@ def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
     )
     for ending in ("csv", "dsjson", "parquet"):
         write(tmp_path / f"log.{ending}", log)
-        again = whole(read(tmp_path / f"log.{ending}"))
+        again = read_all(read(tmp_path / f"log.{ending}"))
         assert again.behavior_probs is not None
         assert again.behavior_probs.tolist() == policy.probabilities(contexts).tolist()
     assert from_obp(to_obp(log)).behavior_probs is not None
@@ -168,4 +168,4 @@ def test_no_chunk_is_no_log() -> None:
             return iter(())
 
     with pytest.raises(EmptySetError):
-        whole(Nothing())  # type: ignore[arg-type]
+        read_all(Nothing())  # type: ignore[arg-type]

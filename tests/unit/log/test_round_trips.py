@@ -6,7 +6,7 @@ import pytest
 
 import rareswitch
 from rareswitch.evaluation import ESTIMATORS
-from rareswitch.log import DecisionLog, from_obp, read, to_obp, whole, write
+from rareswitch.log import DecisionLog, from_obp, read, read_all, to_obp, write
 from reference.logged import kinds, log_of, told
 
 FILES = ("csv", "csv.gz", "dsjson", "jsonl.gz", "parquet")
@@ -15,7 +15,7 @@ FILES = ("csv", "csv.gz", "dsjson", "jsonl.gz", "parquet")
 def through(log: DecisionLog, ending: str, folder: Path) -> DecisionLog:
     path = folder / f"log.{ending}"
     write(path, log)
-    return whole(read(path))
+    return read_all(read(path))
 
 
 @pytest.mark.parametrize("ending", FILES)
@@ -75,4 +75,4 @@ def test_a_folder_of_parts_is_a_log(tmp_path: Path) -> None:
     half = np.arange(900) < 450
     write(tmp_path / "a.parquet", log.select(half))
     write(tmp_path / "b.parquet", log.select(~half))
-    assert len(whole(read(tmp_path))) == 900
+    assert len(read_all(read(tmp_path))) == 900

@@ -13,7 +13,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError, InputError, ParameterError, RareswitchError
 from rareswitch.features import Arms, Category, Features, Number
-from rareswitch.log import DecisionLog, read, read_csv, whole, write_csv
+from rareswitch.log import DecisionLog, read, read_all, read_csv, write_csv
 from reference.logged import log_of
 
 GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
@@ -106,7 +106,7 @@ NAMES = {"arm": "item", "reward": "click", "propensity": "p", "time": "when", "f
 def test_frames_and_foreign_parquet_are_read_alike(kind: str, tmp_path: Path) -> None:
     if kind == "parquet":
         parquet.write_table(pa.table(ROWS), tmp_path / "log.parquet")
-        log = whole(read(tmp_path / "log.parquet", columns=NAMES))
+        log = read_all(read(tmp_path / "log.parquet", columns=NAMES))
     else:
         records = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
         makers: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
