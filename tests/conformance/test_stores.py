@@ -316,7 +316,7 @@ def test_a_long_history_reads_as_it_does_in_plain_lists(
     monkeypatch.setattr("rareswitch.store.store.STEP", 9)
     monkeypatch.setattr("rareswitch.store.store.SETS", 5)
     rng = np.random.default_rng(7)
-    stores: list[Any] = [PlainStore("plain"), open_store(arm_index(kind), uuid4().hex)]
+    stores: list[Any] = [PlainStore(), open_store(arm_index(kind), uuid4().hex)]
     for store in stores:
         store.create("{}", version(1))
     marks: list[list[Marks]] = [[], []]

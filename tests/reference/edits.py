@@ -17,13 +17,3 @@ def edit_decision(store: Store, at: int, **changes: Any) -> None:
             connection.execute(f"UPDATE rareswitch_{table} SET seq = ? WHERE seq = ?", (seq, new))
 
     store._write(call)
-
-
-def edit_version(store: Store, number: int, **changes: Any) -> None:
-    """Change a version."""
-
-    def call(connection: Any) -> None:
-        for name, value in changes.items():
-            connection.execute(f"UPDATE rareswitch_versions SET {name} = ? WHERE number = ?", (value, number))
-
-    store._write(call)

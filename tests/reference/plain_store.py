@@ -1,18 +1,13 @@
 """A store in lists and dictionaries: what the tables of a database are compared with."""
 
-from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from threading import RLock
 from typing import NamedTuple
 
 import numpy as np
 
 from rareswitch.core import keys_of_bytes
 from rareswitch.store import Counts, DecisionColumns, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value
-
-#: Decisions of a slice at the most, and of what is exported at a time.
-ROWS = 1 << 16
 
 
 class _Reward:
@@ -56,48 +51,30 @@ class PlainSlice(NamedTuple):
 
 
 class PlainStore:
-    """All of an experiment in lists and dictionaries, behind one lock."""
+    """The rows of an experiment."""
 
-    def __init__(self, name: str) -> None:
-        self.url, self.name = "memory:", name
-        self._lock = RLock()
+    def __init__(self) -> None:
         self._versions: list[VersionRow] = []
-        self._decisions: list[DecisionRow] = []
-        self._places: dict[bytes, int] = {}
+        self._decisions: dict[bytes, DecisionRow] = {}
         self._rewards: list[_Reward] = []
         self._of: dict[bytes, list[_Reward]] = defaultdict(list)
-        self._ranked: dict[int, list[tuple[float, int]]] = defaultdict(list)
-        self._updates: dict[int, tuple[str, Marks]] = {}
-        self._seen = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
+        self._seen = Counter(repeated_rewards=0, overwritten=0, repeated_decisions=0)
 
     def create(self, description: str, first: VersionRow) -> None:
-        with self._lock:
-            self._versions = [first]
+        self._versions = [first]
 
     def head(self) -> int:
         return len(self._versions)
 
-    def versions(self, after: int = 0) -> list[VersionRow]:
-        with self._lock:
-            return self._versions[after:]
+    def publish(self, version: VersionRow) -> None:
+        self._versions.append(version)
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> list[DecisionRow]:
-        with self._lock:
-            found = []
-            for row in rows:
-                place = self._places.setdefault(row.key, len(self._decisions))
-                if place == len(self._decisions):
-                    self._decisions.append(row)
-                    if row.contexts is not None:
-                        insort(self._ranked[row.version], (row.rank, place))
-                else:
-                    self._seen["repeated_decisions"] += 1
-                found.append(self._decisions[place])
-            return found
+        self._seen["repeated_decisions"] += len(rows) - len({row.key for row in rows} - self._decisions.keys())
+        return [self._decisions.setdefault(row.key, row) for row in rows]
 
     def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> list[RewardRow | None]:
-        with self._lock:
-            return [self._add_reward(row, overwrite) for row in rows]
+        return [self._add_reward(row, overwrite) for row in rows]
 
     def _add_reward(self, row: RewardRow, overwrite: bool) -> RewardRow | None:
         before = next((one for one in self._of[row.key] if one.holds(None) and one.row.event == row.event), None)
@@ -112,72 +89,37 @@ class PlainStore:
             self._of[row.key].append(kept)
         return None if before is None else before.row
 
-    def find(self, keys: Sequence[bytes]) -> list[tuple[DecisionRow, list[RewardRow]] | None]:
-        with self._lock:
-            places = [self._places.get(key) for key in keys]
-            return [None if at is None else (self._decisions[at], self._in_force(at, None)) for at in places]
-
-    def _in_force(self, place: int, upto: int | None) -> list[RewardRow]:
-        return [one.row for one in self._of.get(self._decisions[place].key, ()) if one.holds(upto)]
+    def _upto(self, upto: Marks | None) -> list[tuple[DecisionRow, list[RewardRow]]]:
+        """Decisions with their rewards in force, now or as of marks."""
+        rows = list(self._decisions.values())[: None if upto is None else upto.decisions]
+        last = None if upto is None else upto.rewards
+        return [(row, [one.row for one in self._of.get(row.key, ()) if one.holds(last)]) for row in rows]
 
     def counts(self, upto: Marks | None = None) -> list[Counts]:
-        with self._lock:
-            last = len(self._decisions) if upto is None else upto.decisions
-            found: dict[int, Counts] = {}
-            for place, row in enumerate(self._decisions[:last]):
-                one = found.get(row.version, Counts(row.version, 0, 0, row.time, row.time))
-                found[row.version] = Counts(
-                    row.version,
-                    one.decisions + 1,
-                    one.rewarded + bool(self._in_force(place, None if upto is None else upto.rewards)),
-                    min(one.first_time, row.time),
-                    max(one.last_time, row.time),
-                )
-            return [found[version] for version in sorted(found)]
+        versions: dict[int, list[tuple[DecisionRow, list[RewardRow]]]] = defaultdict(list)
+        for row, held in self._upto(upto):
+            versions[row.version].append((row, held))
+        found = []
+        for number, rows in sorted(versions.items()):
+            times = [row.time for row, _ in rows]
+            found.append(Counts(number, len(rows), sum(bool(held) for _, held in rows), min(times), max(times)))
+        return found
 
     def totals(self) -> Totals:
-        with self._lock:
-            held = [one for one in self._rewards if one.holds(None)]
-            unmatched = sum(one.row.key not in self._places for one in held)
-            return Totals(rewards=len(held), unmatched=unmatched, **self._seen)
+        held = [one for one in self._rewards if one.holds(None)]
+        unmatched = sum(one.row.key not in self._decisions for one in held)
+        return Totals(rewards=len(held), unmatched=unmatched, **self._seen)
 
-    def marks(self) -> Marks:
-        with self._lock:
-            return Marks(len(self._decisions), len(self._rewards))
-
-    def start_update(self, parent: int, plan: str) -> tuple[str, Marks] | None:
-        with self._lock:
-            if parent != self.head():
-                return None
-            return self._updates.setdefault(parent, (plan, self.marks()))
-
-    def publish(self, version: VersionRow) -> VersionRow:
-        with self._lock:
-            if version.number == self.head() + 1:
-                self._versions.append(version)
-            return self._versions[version.number - 1]
+    def start_update(self, parent: int, plan: str) -> tuple[str, Marks]:
+        return plan, Marks(len(self._decisions), len(self._rewards))
 
     def slices(self, version: int, upto: Marks, *, sums: bool, window: float | None = None) -> list[PlainSlice]:
-        with self._lock:
-            places = [k for k, row in enumerate(self._decisions[: upto.decisions]) if row.version == version]
-            return [
-                PlainSlice(
-                    [self._decisions[k] for k in part], [self._in_force(k, upto.rewards) for k in part], sums, window
-                )
-                for part in (places[at : at + ROWS] for at in range(0, len(places), ROWS))
-            ]
+        pairs = [(row, held) for row, held in self._upto(upto) if row.version == version]
+        return [PlainSlice([row for row, _ in pairs], [held for _, held in pairs], sums, window)] if pairs else []
 
-    def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
-        with self._lock:
-            places = [place for _, place in self._ranked[version] if place < upto.decisions]
-        for place in places:
-            row = self._decisions[place]
-            assert row.contexts is not None  # as it has a rank
-            yield row.key, row.contexts
+    def sample(self, version: int, upto: Marks) -> list[tuple[bytes, bytes]]:
+        rows = [row for row, _ in self._upto(upto) if row.version == version and row.contexts is not None]
+        return [(row.key, row.contexts or b"") for row in sorted(rows, key=lambda row: row.rank)]
 
     def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
-        for at in range(after, upto.decisions, ROWS):
-            places = range(at, min(at + ROWS, upto.decisions))
-            with self._lock:
-                some = [(self._decisions[k], self._in_force(k, upto.rewards)) for k in places]
-            yield places[-1] + 1, some  # others may decide meanwhile
+        yield upto.decisions, self._upto(upto)[after:]
