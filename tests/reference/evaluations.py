@@ -23,7 +23,7 @@ USUAL: dict[str, tuple[float, float] | None] = {
 
 def interval(value: float, margin: float) -> Interval:
     """From ``value`` less the margin to ``value`` and the margin."""
-    return Interval(value=value, low=value - margin, high=value + margin, level=0.95, kind="batch-studentised")
+    return Interval(value=value, low=value - margin, high=value + margin, level=0.95, kind="by batch")
 
 
 def value(name: str, found: tuple[float, float] | None, *, batches: int = 4, cautions: tuple[str, ...] = ()) -> Value:
@@ -87,7 +87,15 @@ def evaluation(
         )
         for one in values
     )
-    lift = [Difference(name="so far", over="baseline", decisions=12345, interval=interval(0.0123, 0.0078), other=0.15)]
+    lift = [
+        Difference(
+            name="so far",
+            over="baseline",
+            decisions=12345,
+            interval=interval(0.0123, 0.0078),
+            relative=interval(0.082, 0.052),
+        )
+    ]
     for day in (2, 9, 16):
         known = day < 16
         lift.append(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NO_ANSWER = 3
 #: As in the library, which takes longer to load than these take to be refused.
 ESTIMATORS = ("ips", "snips", "dr")
+POOLING = ("traffic", "stationary")
 RULES = ("uniform", "baseline", "logged")
 
 
@@ -56,7 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--level", type=_level, default=0.95, metavar="P", help="of the intervals (default 0.95)")
     how.add_argument("--anytime", action="store_true", help="intervals that hold however often one looks")
     how.add_argument(
-        "--bounds", nargs=2, type=float, metavar=("LOW", "HIGH"), help="all rewards lie between these, for --anytime"
+        "--bounds",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="all rewards lie between these (default 0 and 1 for clicks)",
+    )
+    how.add_argument(
+        "--pooling",
+        choices=POOLING,
+        default="traffic",
+        help="traffic: batches count with their decisions (default); stationary: by precision, if nothing drifts",
     )
     parser.add_argument("--batches", action="store_true", help="show the values in every batch too")
     add_options(parser, plot={}, quiet={})
@@ -82,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
             level=options.level,
             anytime=options.anytime,
             bounds=None if options.bounds is None else tuple(options.bounds),
+            pooling=options.pooling,
             progress=bar,
         )
     if options.json:

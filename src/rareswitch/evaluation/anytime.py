@@ -10,69 +10,11 @@ import numpy as np
 
 from rareswitch.core import FloatArray, finite_array, number
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.evaluation.intervals import Column, around, probability, usable
+from rareswitch.evaluation.intervals import probability
 from rareswitch.evaluation.results import Interval
 
-#: ρ, in variances of the first batch. Sequences are narrowest, for their level, after some 8ρ batches of equal weight;
-#: with 2 the first looks, at which scores are farthest from normal, are the careful ones.
-MIXTURE = 2.0
 #: The largest bet of :func:`bounded`.
 LARGEST_BET = 0.5
-
-
-def anytime(
-    values: Column,
-    errors: Column,
-    *,
-    counts: Column,
-    spreads: Column | None = None,
-    level: float = 0.95,
-) -> Interval:
-    """The value, with an interval that holds after every batch at once; parameters as for ``pooled``.
-
-    With weights c as there, S = Σ c·(Ψ − θ) is a martingale whose increments are about normal, with variances v = c²e²
-    and the sum V. Robbins' mixture of its likelihood ratios over normal alternatives of variance 1/ρ,
-    √(ρ/(V + ρ))·exp(S²/2(V + ρ)), ever comes above 1/α with probability at most α = 1 − level, so that
-
-        |S| ≤ √((V + ρ)·ln((V + ρ)/(ρα²)))    after every batch, with probability 1 − α.
-
-    ρ is twice the variance of the first batch, whose policy does not depend on rewards. The bound, in units of √V, is
-    replaced by the quantile of Student's t distribution that is exceeded equally rarely, as for ``pooled``.
-
-    It leans on the normal approximation from the first look on: batches should have some hundred decisions, and clicks
-    that come once in fifty need :func:`bounded`.
-
-    Examples
-    --------
-    >>> print(anytime([0.52, 0.47, 0.55], [0.05, 0.03, 0.02], counts=[100, 300, 600]))
-    0.5175 (0.4602 to 0.5747)
-    """
-    from scipy import special
-
-    level = probability(level)
-    value, error, weight, freedom = usable(values, errors, counts, spreads)
-    total = float(weight.sum())
-    variances = (weight * error) ** 2
-    variance = float(variances.sum())
-    mean = float(weight @ value) / total if len(value) else math.nan
-    if variance == 0.0:
-        return around(mean, math.inf, level=level, kind="anytime")
-    slack = float((variances**2 / freedom).sum())
-    bound = mixture_bound(variances, level)
-    if slack > 0.0:
-        bound = -float(special.stdtrit(variance**2 / slack, special.ndtr(-bound)))
-    return around(mean, bound * math.sqrt(variance) / total, level=level, kind="anytime")
-
-
-def mixture_bound(variances: FloatArray, level: float) -> float:
-    """What |S| may be after any batch, in units of √V, of batches whose variances these are.
-
-    >>> round(mixture_bound(np.ones(4), 0.95), 3)
-    3.261
-    """
-    variance, mixed = float(variances.sum()), MIXTURE * float(variances[0] or variances.mean())
-    steps = (variance + mixed) / variance * (math.log((variance + mixed) / mixed) - 2.0 * math.log1p(-level))
-    return math.sqrt(steps)
 
 
 def bounded(

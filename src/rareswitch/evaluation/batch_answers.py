@@ -4,10 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from rareswitch.evaluation.effect_results import BatchPart
-from rareswitch.evaluation.intervals import moved, pool, pooled
+from rareswitch.evaluation.intervals import Term, combined, drift_p_value
 from rareswitch.evaluation.refusals import DRIFTED
 from rareswitch.evaluation.results import Interval
 
@@ -42,13 +40,17 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str)
     used = [part for part in parts if not part.left_out]
     if not used:
         return Answer.refused(_nothing_left(parts, what))
-    values, errors, counts = (np.array([getattr(part, name) for part in used]) for name in _COLUMNS)
-    found = pool(values, errors, counts)
-    if not math.isfinite(found.error):
+    terms = [_term(part) for part in used]
+    decisions = sum(part.decisions for part in used)
+    shares = [part.decisions / decisions for part in used]
+    pooled = [term.scaled(share) for term, share in zip(terms, shares, strict=True)]
+    interval, variance = combined(pooled, level=level), sum(term.variance for term in pooled)
+    if not math.isfinite(interval.low):
         return Answer.refused(
             f"rewards do not vary, which leaves no measure of their noise and of how sure {what} is. Wait for "
             "decisions that earn something else."
         )
+    error, freedom = math.sqrt(variance), 1.0 / sum((term.variance / variance) ** 2 / term.freedom for term in pooled)
     cautions = []
     if left := [str(part.batch + 1) for part in parts if part.left_out]:
         these = (
@@ -57,21 +59,23 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str)
         cautions.append(
             f"{these} left out. Where that hangs on what arms had earned before, the interval is a little too narrow."
         )
-    if (moving := moved(values, errors, counts=counts)) < DRIFTED:
+    if (moving := drift_p_value(terms)) < DRIFTED:
         cautions.append(
             f"{what} drifted between batches (p = {moving:.2g}): {changes}. The pooled one speaks of no single batch."
         )
     return Answer(
-        interval=pooled(values, errors, counts=counts, thirds=[part.third for part in used], level=level),
-        p_value=_p_value(found.value / found.error, found.freedom),
-        error=found.error,
+        interval=interval,
+        p_value=_p_value(interval.value / error, freedom),
+        error=error,
         refusals=(),
         cautions=tuple(cautions),
     )
 
 
-#: What is pooled.
-_COLUMNS = ("value", "error", "effective")
+def _term(part: BatchPart) -> Term:
+    assert part.value is not None
+    assert part.error is not None
+    return Term(part.value, part.error**2, part.third, max(part.effective - 1.0, 1.0))
 
 
 def _p_value(ratio: float, freedom: float) -> float:

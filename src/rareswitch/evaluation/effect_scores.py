@@ -12,7 +12,8 @@ from rareswitch.errors import EmptySetError, ParameterError, did_you_mean
 from rareswitch.evaluation.calibration import Tally
 from rareswitch.evaluation.candidates import Always, played
 from rareswitch.evaluation.effects_groups import MOST_GROUPS, Groups
-from rareswitch.evaluation.estimators import Columns, Estimate, Moments, estimate
+from rareswitch.evaluation.estimators import Columns, row_scores
+from rareswitch.evaluation.intervals import Term, term_of
 from rareswitch.evaluation.models import Predicted
 from rareswitch.evaluation.scoring import logging_probabilities, own_model
 from rareswitch.evaluation.support import Support
@@ -50,11 +51,14 @@ class Cell:
         return self.support.spread + self.other.spread
 
     @cached_property
-    def estimate(self) -> Estimate:
-        """The effect, doubly robust; asked for when all decisions were added."""
-        here, there = self.support.weight_moments, self.other.weight_moments
-        moments = Moments(here.square + there.square, here.cube - there.cube)
-        return estimate("dr", Columns(*map(np.concatenate, zip(*self.parts, strict=True))), moments=moments)
+    def columns(self) -> Columns:
+        """Of all decisions; asked for when all were added."""
+        return Columns(*map(np.concatenate, zip(*self.parts, strict=True)))
+
+    @cached_property
+    def term(self) -> Term:
+        """The effect, doubly robust."""
+        return term_of(row_scores("dr", self.columns), self.count / self.spread)
 
 
 #: By batch.

@@ -21,7 +21,7 @@ from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Het
 from rareswitch.evaluation.effect_scores import BASELINE, EVERYBODY, REST, Cell, Cells, EffectScores
 from rareswitch.evaluation.effects_groups import groups_of
 from rareswitch.evaluation.evaluate import source_of
-from rareswitch.evaluation.refusals import batch_reasons, log_cautions, refusals
+from rareswitch.evaluation.refusals import batch_reasons, few_rewards, log_cautions, refusals
 from rareswitch.features import Features
 from rareswitch.log import DecisionLog, Source
 
@@ -173,6 +173,9 @@ def _parts(scores: EffectScores, arm: str, cells: Cells) -> tuple[list[BatchPart
         faults = {name: batch_reasons(supports[place]) for name, supports in sides.items()}
         why = "; ".join(f"showing {name}: {told[0]}" for name, told in faults.items() if told)
         parts.append(_part(at, scores, cells[at], why))
+    if not reasons and (used := [cells[part.batch].columns for part in parts if not part.left_out]):
+        rewards, weights = (np.concatenate([columns[at] for columns in used]) for at in (0, 1))
+        reasons += few_rewards(rewards, np.abs(weights))
     if not reasons and all(part.left_out for part in parts):
         reasons.append(
             f"no batch showed both {arm!r:.60} and {_words(scores.against)} often enough, though some showed the one "
@@ -186,9 +189,9 @@ def _part(batch: int, scores: EffectScores, cell: Cell, why: str) -> BatchPart:
         batch=batch,
         name=scores.batch_names[batch],
         decisions=cell.count,
-        value=None if why else cell.estimate.value,
-        error=None if why else cell.estimate.error,
-        third=0.0 if why else cell.estimate.skew,
+        value=None if why else cell.term.value,
+        error=None if why else cell.term.variance**0.5,
+        third=0.0 if why else cell.term.third,
         effective=0.0 if why else cell.count / cell.spread,
         left_out=why,
     )

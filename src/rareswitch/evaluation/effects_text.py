@@ -98,7 +98,7 @@ def _differ_text(found: Effects) -> str:
 
 def _cells(interval: Interval | None, p_value: float | None, digits: int, mark: str) -> list[str]:
     if interval is None or p_value is None:
-        return ["no answer", "", ""]
+        return ["not identifiable", "", ""]
     value = f"{mark}{number_text(interval.value, digits, sign=True)}"
     return [value, bounds_text(interval, digits, sign=True), "< 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"]
 
@@ -117,7 +117,7 @@ def _used(batches: Sequence[BatchPart]) -> str:
 def _notes(told: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Sequence[str]) -> list[str]:
     """Refusals and cautions, each said once with the names it is about."""
     lines: list[str] = []
-    for title, which in (("No answer", 1), ("Bear in mind", 2)):
+    for title, which in (("Not identifiable", 1), ("Bear in mind", 2)):
         about: dict[str, list[str]] = {}
         for one in told:
             for text in one[which]:

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from rareswitch.core import FloatArray, number
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
-from rareswitch.evaluation.differences import difference, earned, lift
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
+from rareswitch.evaluation.questions import earned, lift, question_of
 from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import Progress, score
-from rareswitch.evaluation.settings import Settings
+from rareswitch.evaluation.settings import Pooling, Settings
 from rareswitch.evaluation.values import value_of
 from rareswitch.log import Source, read
 
@@ -29,6 +29,8 @@ def evaluate(
     level: float = 0.95,
     anytime: bool = False,
     bounds: tuple[float, float] | None = None,
+    pooling: Pooling = "traffic",
+    simultaneous: bool = True,
     model: Any = None,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -36,8 +38,9 @@ def evaluate(
 
     Decisions of one frozen policy are independent given what came before, so each of these batches brings an error
     of its own, and they are pooled: the interval holds although what was learned from one batch made the policy of the
-    next. Batches that hardly ever show what a candidate would are left out; where too little is left there is no
-    number, but the reason, and how to explore so that there will be one.
+    next. Batches count with their traffic, so that a value is what was earned plus the candidate's gain. Batches that
+    hardly ever show what a candidate would are left out; where too little is left, or fewer than 20 rewards other than
+    0, there is no number, but the reason, and what would help.
 
     Parameters
     ----------
@@ -56,8 +59,13 @@ def evaluate(
     anytime
         Whether intervals shall hold for one who looks after every batch, and may stop when he likes.
     bounds
-        Where all rewards are known to lie. Anytime intervals of values then need no approximation, however small
-        batches are.
+        Where all rewards are known to lie; 0 and 1 where there are no others. Intervals of values end there. Anytime
+        intervals of values then need no approximation, however small batches are.
+    pooling
+        ``traffic``: every batch counts with its decisions. ``stationary``: with its precision, for logs in which
+        neither contexts nor rewards drift; much narrower where an experiment explored first.
+    simultaneous
+        Whether the intervals of several candidates hold together (Bonferroni).
     model
         Predictions of rewards (n, K) for a log in memory, or a function of contexts and available to them. By default a
         ridge regression of the log itself, of other decisions than those it is used for.
@@ -82,6 +90,9 @@ def evaluate(
     if level >= 1.0:
         raise ParameterError("level must be below 1: no interval but the whole line holds always.")
     bounds = _bounds(bounds)
+    if pooling not in get_args(Pooling):
+        meant = did_you_mean(pooling, get_args(Pooling))
+        raise ParameterError(f"pooling must be 'traffic' or 'stationary'; got {pooling!r:.60}.{meant}")
     named, log = named_candidates(candidates), source_of(source)
     everything: dict[str, Candidate] = {**named, _BASELINE: "baseline"}
     scores = score(log, everything, model=model, progress=progress)
@@ -90,18 +101,30 @@ def evaluate(
     calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
         scores.mismatch = scores.mismatch or calibration.words
-    settings = Settings(estimator=estimator, level=level, anytime=bool(anytime), bounds=bounds)
+    if bounds is None and bool(((scores.rewards == 0.0) | (scores.rewards == 1.0)).all()):
+        bounds = (0.0, 1.0)
+    questions = len(named) - ("logged" in named.values()) if simultaneous else 1
+    settings = Settings(
+        estimator=estimator,
+        level=level,
+        anytime=bool(anytime),
+        bounds=bounds,
+        pooling=pooling,
+        questions=max(1, questions),
+    )
+    asked = {name: question_of(scores, name, settings) for name in named}
     return Evaluation(
-        values=tuple(value_of(scores, name, log, settings) for name in named),
+        values=tuple(value_of(question, log) for question in asked.values()),
         earned=earned(scores, settings),
-        lift=lift(scores, _BASELINE, level=level, anytime=settings.anytime),
-        gains=tuple(difference(scores, name, settings) for name in named),
+        lift=lift(scores, _BASELINE, settings),
+        gains=tuple(question.difference(name, "logged") for name, question in asked.items()),
         calibration=calibration,
         decisions=scores.decisions,
         known=scores.known,
         rewarded=scores.rewarded,
         batch_names=scores.batch_names,
         estimated=log.estimated,
+        questions=settings.questions,
     )
 
 
@@ -145,4 +168,5 @@ def _check_within(rewards: FloatArray, bounds: tuple[float, float]) -> None:
 
 def lift_of(source: Any, *, level: float = 0.95, progress: Progress | None = None) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have: so far, then by week; empty where no baseline was named."""
-    return lift(score(source_of(source), {_BASELINE: "baseline"}, progress=progress), _BASELINE, level=level)
+    scores = score(source_of(source), {_BASELINE: "baseline"}, progress=progress)
+    return lift(scores, _BASELINE, Settings(level=level))

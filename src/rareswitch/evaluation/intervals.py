@@ -1,199 +1,156 @@
-"""Values of batches pooled into one, with an interval that holds though each policy was made of what came before.
+"""One pooling and one interval: estimates that are sums over batches, each with an error of its own.
 
-Given the past, a batch is a sample of n decisions of one frozen policy. Its estimate Ψ has the mean θ and the standard
-error e, from its own rows alone. Its weight is c = √(n / spread), spread = E Σ π²/μ: what the policies and the contexts
-say of its precision, without a look at a reward. So Σ c·(Ψ − θ) is a sum of martingale differences whose variances c²e²
-are about alike, whatever the policies became, and
-
-    Σ c·(Ψ − θ) / √(Σ c²e²)
-
-is about standard normal: Zhan, Hadad, Hirshberg and Athey (2021) have this weight, for variances to settle, and Zhang,
-Janson and Murphy (2020) the idea that each batch brings its own error.
-
-Why not c = 1/e, which makes every term standard normal by itself? Where scores are skewed, as those of clicks are, a
-batch that was unlucky has a low estimate *and* a low error, and is trusted more than a lucky one. Inverse
-variances, n / spread, are somewhat narrower; but variances then hang on the luck of the first batches, and sums of such
-terms need not become normal.
+Given the past, a batch is a sample of n decisions of one frozen policy. What it adds to an estimate is a mean over its
+own rows, with the variance and the third moment of these rows. Errors of batches are martingale differences, so their
+sum over the root of the summed variances is about standard normal, whatever made the policies what they are (Zhang,
+Janson and Murphy 2020). A value, a gain over what was logged, a lift over a baseline and the effect of an arm are all
+such sums, of other rows: their numbers agree with each other.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rareswitch.core import FloatArray, number
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.errors import ParameterError
 from rareswitch.evaluation.results import Interval
 
-#: Values are taken to be skewed so much at the most.
-SKEWEST = 1.0
-#: A number for each batch.
-Column = Sequence[float] | FloatArray
+#: ρ of the mixture, in variances of the first batch: with 2 the first looks, at which rows are farthest from normal,
+#: are the careful ones.
+MIXTURE = 2.0
 
 
-class Batches(NamedTuple):
-    """Estimates of the batches that have one; all (B,)."""
-
-    values: FloatArray
-    #: Standard errors.
-    errors: FloatArray
-    #: c, of mean 1.
-    weights: FloatArray
-    #: Degrees of freedom of the errors; infinite where counts are not known.
-    freedom: FloatArray
-
-
-class Pool(NamedTuple):
-    """A pooled value."""
+class Term(NamedTuple):
+    """What one batch adds to an estimate."""
 
     value: float
-    #: Infinite where there is none to go by.
-    error: float
-    #: Degrees of freedom of the error, Welch's and Satterthwaite's: (Σ c²e²)² / Σ (c²e²)²/ν.
+    #: Of the value; infinite where there is a single row.
+    variance: float
+    #: Third central moment of the value.
+    third: float
+    #: Degrees of freedom of the variance.
     freedom: float
-    #: γ, the skewness of the value: its third central moment over the cube of its error.
-    skewness: float = 0.0
+
+    def scaled(self, share: float) -> "Term":
+        """A share of it."""
+        return Term(share * self.value, share**2 * self.variance, share**3 * self.third, self.freedom)
 
 
-def usable(values: Column, errors: Column, counts: Column | None = None, spreads: Column | None = None) -> Batches:
-    """The batches that can be pooled, with their weights.
+def term_of(rows: FloatArray, effective: float | None = None) -> Term:
+    """The mean of rows (n,), which tell as much about their variance as ``effective`` rows that all count alike.
 
-    Batches without an estimate (NaN) or without an error (NaN, or infinite: a single decision) are left out; whether
-    there are these does not hang on rewards.
-
-    A batch whose scores are nearly all alike, such as one without a click, has an error near 0: it knows too little,
-    not everything. Per effective decision its variance is taken to be at least half of what all batches have together.
-
-    Degrees of freedom are those of n / spread decisions, as many as there are effective ones: large weights rest on few
-    rows. Without counts, errors are taken for certain.
-
-    >>> usable([0.3, 0.0, float("nan")], [0.1, 0.0, float("nan")], [101, 51, 9]).errors.round(3).tolist()
-    [0.1, 0.081]
+    >>> term_of(np.array([1.0, 2.0, 3.0]))
+    Term(value=2.0, variance=0.3333333333333333, third=0.0, freedom=2.0)
     """
-    value, error, count, spread = _columns(values=values, errors=errors, counts=counts, spreads=spreads)
-    if (error < 0.0).any() or not (count > 0.0).all() or (spread <= 0.0).any():
-        raise ParameterError("errors must be at least 0, and counts and spreads above 0, in every batch.")
-    there = np.isfinite(value) & np.isfinite(error) & np.isfinite(spread)
-    value, error, effective = value[there], error[there], (count / spread)[there]
-    freedom = np.maximum(effective - 1.0, 1.0)
-    if counts is not None and len(value):
-        unit = error**2 * effective
-        error = np.sqrt(np.maximum(unit, (freedom @ unit) / freedom.sum() / 2.0) / effective)
-    weights = np.sqrt(effective)
-    weights /= weights.mean() if len(weights) else 1.0
-    return Batches(value, error, weights, np.full(len(value), np.inf) if counts is None else freedom)
+    count, mean = len(rows), float(rows.mean())
+    pulls = rows - mean
+    squares = pulls * pulls
+    variance = float(squares.sum()) / (count - 1) / count if count > 1 else math.inf
+    freedom = max((count if effective is None else effective) - 1.0, 1.0)
+    return Term(mean, variance, float(squares @ pulls) / count**3, freedom)
 
 
-def pool(
-    values: Column, errors: Column, counts: Column, spreads: Column | None = None, thirds: Column | None = None
-) -> Pool:
-    """The pooled value with its error; parameters as for :func:`pooled`.
+def combined(terms: Sequence[Term], *, level: float, anytime: bool = False) -> Interval:
+    """The sum of what batches add, with its interval; from -inf to inf where rows do not vary.
 
-    >>> pool([1.0, 2.0], [0.3, 0.3], [101, 101])
-    Pool(value=1.5, error=0.21213203435596426, freedom=200.0, skewness=0.0)
-    """
-    value, error, weight, freedom = usable(values, errors, counts, spreads)
-    if not len(value):
-        return Pool(math.nan, math.inf, math.inf)
-    mean, variances = float(weight @ value / weight.sum()), (weight * error) ** 2
-    total = float(variances.sum())
-    if total == 0.0:
-        return Pool(mean, math.inf, math.inf)
-    slack = float(((variances / total) ** 2 / freedom).sum())
-    skewness = 0.0
-    if thirds is not None:
-        third = np.asarray(thirds, dtype=np.float64)[np.isfinite(values) & np.isfinite(errors)]
-        skewness = float(weight**3 @ third) / total**1.5
-    error_of_all = math.sqrt(total) / float(weight.sum())
-    return Pool(mean, error_of_all, 1.0 / slack if slack > 0.0 else math.inf, skewness)
+    Student's quantile x, of Welch's and Satterthwaite's degrees of freedom, bounds the error on both sides. Where the
+    estimate is skewed by γ, as rare rewards and large weights make it, its error over its standard error T becomes
+    nearly normal as T + γT²/3 + γ²T³/27 + γ/6 (Hall 1992), which moves both ends to the side of the long tail. The end
+    that it moves outwards is taken from there, the other one stays Student's: moved inwards it is wrong too often where
+    few rewards came (benchmarks/inference.py, case kinds).
 
+    With ``anytime`` the same interval has the level of Robbins' mixture, an asymptotic confidence sequence: errors of
+    batches are about normal with the variances v and the sum V, and √(ρ/(V + ρ))·exp(S²/2(V + ρ)) ever comes above
+    1/(1 − level) with probability 1 − level at the most. It contains the interval for one look at every look, and
+    holds for all of them together as far as the normal approximation does.
 
-def pooled(
-    values: Column,
-    errors: Column,
-    *,
-    counts: Column,
-    spreads: Column | None = None,
-    thirds: Column | None = None,
-    level: float = 0.95,
-) -> Interval:
-    """The value, from its estimates batch by batch, with an interval that holds for batches that depend on the past.
-
-    Parameters
-    ----------
-    values, errors
-        (B,) estimates and their standard errors, each from the rows of its own batch; see :func:`usable` for those
-        that are 0 or missing.
-    counts
-        (B,) decisions of each.
-    spreads
-        (B,) E Σ π²/μ, of the policies and contexts alone, or where values are differences of two candidates,
-        E Σ (π − π')²/μ; all alike by default.
-    thirds
-        (B,) third central moments of the estimates; 0, as if none were skewed, by default.
-    level
-        The probability with which the interval is to hold the value.
-
-    Returns
-    -------
-    Interval
-        From -inf to inf where there is no error to go by: no batch, or scores that were all alike.
-
-    Examples
-    --------
-    >>> print(pooled([0.52, 0.47, 0.55], [0.05, 0.03, 0.02], counts=[100, 300, 600], spreads=[1.0, 1.2, 1.5]))
-    0.5158 (0.4817 to 0.55)
-    """
-    level = probability(level)
-    return skewed(pool(values, errors, counts, spreads, thirds), level=level, kind="batch-studentised")
-
-
-def iid(values: Column, errors: Column, counts: Column, *, level: float = 0.95) -> Interval:
-    """What one would say of all rows as one sample, as if they were independent and alike: for comparison.
-
-    >>> print(iid([0.52, 0.47, 0.55], [0.05, 0.03, 0.02], [100, 300, 600]))
-    0.523 (0.492 to 0.554)
-    """
-    level = probability(level)
-    value, error, count, _ = _columns(values=values, errors=errors, counts=counts, spreads=None)
-    error = np.where(count == 1.0, 0.0, error)
-    there = np.isfinite(value) & np.isfinite(error)
-    value, error, count = value[there], error[there], count[there]
-    rows = float(count.sum())
-    if rows < 2.0:
-        return around(float(value.sum()) if len(value) else math.nan, math.inf, level=level, kind="i.i.d.")
-    mean = float(count @ value) / rows
-    squares = float(((count - 1.0) * count * error**2 + count * (value - mean) ** 2).sum())
-    half = quantile(0.5 + level / 2.0, math.inf) * math.sqrt(squares / (rows - 1.0) / rows)
-    return around(mean, half or math.inf, level=level, kind="i.i.d.")
-
-
-def moved(values: Column, errors: Column, *, counts: Column | None = None, spreads: Column | None = None) -> float:
-    """The p-value of all batches having the same value; 1 where fewer than two have an estimate with an error.
-
-    Cochran's Q = Σ (Ψ − Ψ̄)²/e², Ψ̄ weighted by 1/e², has the χ² distribution; with counts, Welch's correction for errors
-    that are estimated from few decisions.
-
-    >>> round(moved([0.52, 0.47, 0.55], [0.05, 0.03, 0.02]), 3)
-    0.085
-    >>> moved([0.52, 0.47, 0.90], [0.05, 0.03, 0.02], counts=[100, 300, 600]) < 1e-9
-    True
+    >>> print(combined([Term(0.25, 0.01, 0.0, 1e9), Term(0.25, 0.01, 0.0, 1e9)], level=0.95))
+    0.5 (0.2228 to 0.7772)
+    >>> print(combined([Term(0.25, 0.01, 4e-4, 1e9), Term(0.25, 0.01, 4e-4, 1e9)], level=0.95))
+    0.5 (0.2228 to 0.8483)
     """
     from scipy import special
 
-    value, error, _, freedom = usable(values, errors, counts, spreads)
-    value, error, freedom = (column[error > 0.0] for column in (value, error, freedom))
-    if len(value) < 2:
+    value, variances = sum(term.value for term in terms), np.array([term.variance for term in terms])
+    variance, kind = float(variances.sum()), "anytime" if anytime else "by batch"
+    if not 0.0 < variance < math.inf:
+        return Interval(value=value, low=-math.inf, high=math.inf, level=level, kind=kind)
+    freedom = 1.0 / sum((term.variance / variance) ** 2 / term.freedom for term in terms)
+    below = float(special.ndtr(-mixture_bound(variances, level))) if anytime else (1.0 - level) / 2.0
+    student = -float(special.stdtrit(freedom, below))
+    skewness = sum(term.third for term in terms) / variance**1.5
+    error = math.sqrt(variance)
+    low = value - error * max(student, hall_inverse(student, skewness))
+    high = value + error * max(student, -hall_inverse(-student, skewness))
+    return Interval(value=value, low=low, high=high, level=level, kind=kind)
+
+
+def hall_inverse(quantile: float, skewness: float) -> float:
+    """The error, in standard errors, that Hall's transformation takes to a quantile of the normal distribution.
+
+    >>> round(hall_inverse(1.96, 0.3), 3), round(hall_inverse(-1.96, 0.3), 3), hall_inverse(1.96, 0.0)
+    (1.612, -2.551, 1.96)
+    """
+    if abs(skewness) < 1e-9:
+        return quantile
+    return 3.0 / skewness * (float(np.cbrt(1.0 + skewness * (quantile - skewness / 6.0))) - 1.0)
+
+
+def mixture_bound(variances: FloatArray, level: float) -> float:
+    """What |S| may be after any batch, in units of √V, of batches whose variances these are.
+
+    >>> round(mixture_bound(np.ones(4), 0.95), 3)
+    3.261
+    """
+    variance, mixed = float(variances.sum()), MIXTURE * float(variances[0] or variances.mean())
+    steps = (variance + mixed) / variance * (math.log((variance + mixed) / mixed) - 2.0 * math.log1p(-level))
+    return math.sqrt(steps)
+
+
+def iid(rows: FloatArray, *, level: float) -> Interval:
+    """What one would say of all rows (n,) as one sample, as if they were independent and alike: for comparison.
+
+    >>> print(iid(np.array([0.0, 1.0] * 50), level=0.95))
+    0.5 (0.4015 to 0.5985)
+    """
+    mean = float(rows.mean())
+    half = quantile_of_level(level) * float(rows.std(ddof=1)) / math.sqrt(len(rows))
+    return Interval(value=mean, low=mean - half, high=mean + half, level=level, kind="i.i.d.")
+
+
+def drift_p_value(terms: Sequence[Term]) -> float:
+    """The p-value of all batches having the same mean; 1 where fewer than two have an error.
+
+    Cochran's Q = Σ (Ψ − Ψ̄)²/e², Ψ̄ weighted by 1/e², with Welch's correction for errors that are estimated.
+
+    >>> round(drift_p_value([Term(0.52, 0.0025, 0, 1e9), Term(0.47, 9e-4, 0, 1e9), Term(0.55, 4e-4, 0, 1e9)]), 3)
+    0.085
+    """
+    from scipy import special
+
+    known = [term for term in terms if 0.0 < term.variance < math.inf]
+    if len(known) < 2:
         return 1.0
-    precision = error**-2.0
-    share, many = precision / precision.sum(), float(len(value))
+    value, variance, _, freedom = np.array(known).T
+    precision, many = 1.0 / variance, float(len(known))
+    share = precision / precision.sum()
     statistic = float(precision @ (value - share @ value) ** 2)
     slack = float(((1.0 - share) ** 2 / freedom).sum())
-    if slack == 0.0:
-        return float(special.chdtrc(many - 1.0, statistic))
     ratio = statistic / (many - 1.0) / (1.0 + 2.0 * (many - 2.0) / (many**2 - 1.0) * slack)
     return float(special.fdtrc(many - 1.0, (many**2 - 1.0) / (3.0 * slack), ratio))
+
+
+def quantile_of_level(level: float) -> float:
+    """Of the normal distribution, two-sided.
+
+    >>> round(quantile_of_level(0.95), 2)
+    1.96
+    """
+    from scipy import special
+
+    return float(special.ndtri(0.5 + level / 2.0))
 
 
 def probability(level: float) -> float:
@@ -202,51 +159,3 @@ def probability(level: float) -> float:
     if level == 1.0:
         raise ParameterError("level must be below 1: what holds for certain is everything. Give 0.95, for example.")
     return level
-
-
-def quantile(level: float, freedom: float) -> float:
-    """Of Student's t distribution, the normal one where there are infinitely many degrees of freedom."""
-    from scipy import special
-
-    return float(special.ndtri(level) if math.isinf(freedom) else special.stdtrit(freedom, level))
-
-
-def skewed(found: Pool, *, level: float, kind: str) -> Interval:
-    """A pooled value with its interval, longer on the side to which the value is skewed.
-
-    Where a few decisions with large weights and rare rewards carry an estimate, most often none of them came and the
-    estimate is too low: its long tail lies above, and so does the truth. Student's quantile t becomes
-    t + |γ|(2t² + 1)/6 on that side (Johnson 1978), |γ| at most 1, beyond which the expansion says nothing; the other
-    side is not shortened for it. The case few-decisions of benchmarks/inference.py measures what that comes to.
-
-    >>> print(skewed(Pool(0.5, 0.1, math.inf, 0.2), level=0.95, kind="example"))
-    0.5 (0.304 to 0.7249)
-    """
-    student = quantile(0.5 + level / 2.0, found.freedom)
-    if not math.isfinite(found.error):
-        return around(found.value, math.inf, level=level, kind=kind)
-    more = min(abs(found.skewness), SKEWEST) * (2.0 * student**2 + 1.0) / 6.0
-    below, above = (student, student + more) if found.skewness > 0.0 else (student + more, student)
-    low, high = found.value - below * found.error, found.value + above * found.error
-    return Interval(value=found.value, low=low, high=high, level=level, kind=kind)
-
-
-def around(value: float, half: float, *, level: float, kind: str) -> Interval:
-    """Both sides of a value; everything, where the half-width is infinite."""
-    low, high = (value - half, value + half) if math.isfinite(half) else (-math.inf, math.inf)
-    return Interval(value=value, low=low, high=high, level=level, kind=kind)
-
-
-def _columns(**given: Column | None) -> list[FloatArray]:
-    """As arrays of one length, 1 everywhere in those that are None."""
-    found: dict[str, Any] = {}
-    for name, column in given.items():
-        try:
-            found[name] = None if column is None else np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ShapeError(f"{name} must be numbers, one for each batch; got {column!r:.60}.") from None
-    shape = found["values"].shape
-    if len(shape) != 1 or any(column is not None and column.shape != shape for column in found.values()):
-        shown = ", ".join(f"{name} {column.shape}" for name, column in found.items() if column is not None)
-        raise ShapeError(f"one number for each batch must be given; got the shapes {shown}.")
-    return [np.ones(shape) if column is None else column for column in found.values()]

@@ -36,8 +36,6 @@ def arm_numbers(who: str, given: Any, log: DecisionLog) -> FloatArray:
 
 #: λ of the ridge regression, as in learners.
 RIDGE = 1.0
-#: Decisions at the overall mean that each arm is taken to have had besides, where there are no vectors.
-_PRIOR = 1.0
 
 
 class Predicted(NamedTuple):
@@ -161,11 +159,14 @@ class ArmMeans:
         return Predicted(found[np.arange(len(log)), log.arm_indices], found)
 
     def _means(self, name: str) -> FloatArray:
-        """(batches, 2) the mean of an arm for each half of each batch, drawn to that of all arms."""
+        """(batches, 2) the mean of an arm for each half of each batch; that of all arms where it has none.
+
+        It is not drawn to that of all arms: what an arm earns must not hang on the rewards of others.
+        """
         if name not in self._seen:
             level = _ratio(_usable(sum(self._sums.values())), _usable(sum(self._counts.values())))
             counts, sums = _usable(self._counts[name]), _usable(self._sums[name])
-            self._seen[name] = (sums + _PRIOR * level) / (counts + _PRIOR)
+            self._seen[name] = np.where(counts > 0, _ratio(sums, counts), level)
         return self._seen[name]
 
 

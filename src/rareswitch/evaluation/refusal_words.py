@@ -13,13 +13,14 @@ def unsupported_text(unsupported: float, mean_weight: float, most: float) -> str
     )
 
 
-def mean_weight_text(mean_weight: float, error: float) -> str:
-    """Of a mean weight that is not 1."""
-    missing = 1.0 - mean_weight
+def mean_weight_text(mean_weight: float, error: float, unsupported: float) -> str:
+    """Of a mean weight that is not 1, less what is known to be unsupported."""
+    right = 1.0 - unsupported
+    missing = right - mean_weight
     shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
     return (
-        f"the mean weight is {mean_weight:.2f} and should be 1, give or take {error:.2f}: {shown}propensities are "
-        "wrong."
+        f"the mean weight is {mean_weight:.2f} and should be {right:.3g}, give or take {error:.2f}: {shown}"
+        "propensities are wrong."
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from rareswitch.core import FloatArray
 from rareswitch.evaluation import refusal_words as words
 from rareswitch.evaluation.support import MAX_UNSUPPORTED, Support, effective
 from rareswitch.log import Source
@@ -33,6 +34,8 @@ BATCH_CARRIED = 5.0
 CARRIED = 5.0
 #: Decisions of the candidate itself that all used ones together must be worth.
 EFFECTIVE = 100.0
+#: Rewards other than the commonest that must support a candidate.
+LEAST_REWARDS = 20
 _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 
 
@@ -65,7 +68,9 @@ def _said(kind: str, support: Support) -> str:
     if kind == "unsupported":
         return words.unsupported_text(support.unsupported or 0.0, support.mean_weight, MAX_UNSUPPORTED)
     if kind == "mean weight":
-        return words.mean_weight_text(support.mean_weight, support.mean_weight_error)
+        return words.mean_weight_text(
+            support.mean_weight, support.mean_weight_error, support.missed / support.count if support.known else 0.0
+        )
     return words.uneven_text(support.count, support.carried, BATCH_CARRIED)
 
 
@@ -99,7 +104,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     used = [supports[batch] for batch in kept]
     together = sum(used, Support.zero())
     worth = effective(used)
-    carried = len(used) ** 3 / sum(one.carried**-0.5 for one in used) ** 2 if used else 0.0
+    carried = sum(one.carried for one in used)
     unlikely = bool(used) and together.unlikely
     if worth >= EFFECTIVE and carried >= CARRIED and not unlikely:
         return kept, ()
@@ -119,6 +124,36 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
         reasons.append(words.effective_text(count, worth, EFFECTIVE, kept=len(used), batches=len(supports)))
     reasons.append(words.remedy_text(needed(whole), _as_it_is(supports[-1])))
     return kept, tuple(map(words.sentence, reasons))
+
+
+def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
+    """Why rewards do not suffice, where they are too few that say something; empty where they do.
+
+    Those that say something differ from 0, from the least and from the greatest reward: clicks, failures where most
+    succeed, purchases. They are counted as their effective sample size, (Σ w)²/Σ w².
+
+    >>> import numpy as np
+    >>> few_rewards(np.array([1.0] * 5 + [0.0] * 995), np.full(1000, 2.0))
+    ('5 rewards other than 0 support this candidate; 20 are needed for an interval that holds. ...',)
+    """
+    smallest, largest = float(rewards.min()), float(rewards.max())
+    if smallest == largest:
+        return (
+            f"All {len(rewards):,} rewards are {smallest:g}: they do not vary, and nothing tells how sure a value is. "
+            "Wait for other rewards.",
+        )
+    counts = {}
+    for common in (0.0, smallest, largest):
+        informative = weights[rewards != common]
+        total, squares = float(informative.sum()), float(informative @ informative)
+        counts[common] = total**2 / squares if squares > 0.0 else 0.0
+    common = min(counts, key=lambda one: counts[one])
+    if counts[common] >= LEAST_REWARDS:
+        return ()
+    return (
+        f"{counts[common]:.0f} rewards other than {common:g} support this candidate; {LEAST_REWARDS} are needed for an "
+        "interval that holds. Wait for more of them, or show its arms more often.",
+    )
 
 
 def needed(support: Support) -> tuple[tuple[float, int], ...]:

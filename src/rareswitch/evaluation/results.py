@@ -16,7 +16,7 @@ class Interval:
     high: float
     #: Such as 0.95.
     level: float
-    #: How it was made: ``batch-studentised``, ``anytime``, ``i.i.d.``.
+    #: How it was made: ``by batch``, ``anytime``, ``Fieller``, ``i.i.d.``.
     kind: str
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Value:
     batches: tuple[BatchValue, ...] = ()
     #: The same by every estimator, where there is an answer.
     others: dict[str, Interval] = field(default_factory=dict)
-    #: As if all rows were independent and alike, for comparison; None where there is no answer.
+    #: SNIPS as if all rows were independent and alike, for comparison; None where there is no answer.
     naive: Interval | None = None
     #: What to bear in mind: estimated propensities, values that drifted between batches, rewards that are missing.
     cautions: tuple[str, ...] = ()
@@ -104,6 +104,8 @@ class Difference:
     other: float | None = None
     #: What has to be taken for granted, where not all batches can answer.
     assumes: str = ""
+    #: As a share of what it is over (Fieller); None where that may be 0 or less.
+    relative: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +179,8 @@ class Evaluation:
     batch_names: tuple[str, ...]
     #: How propensities were estimated; empty where they are exact.
     estimated: str = ""
+    #: Whose intervals hold together.
+    questions: int = 1
 
     def __getitem__(self, candidate: str) -> Value:
         for value in self.values:

@@ -9,7 +9,7 @@ refused does not hang on what was earned.
 How few decisions carry a sum of weights is told by its skewness, E w³/((E w²)^(3/2) √n), by which the distance from the
 normal distribution is bounded (Berry and Esseen). A sum of N equal weights has 1/√N, so N = n (E w²)³/(E w³)² is taken
 for the number of decisions that carry it: n where all count alike, n μ(a) for a candidate that always shows a, never
-more than n/E w². Pooled with weights √(n/E w²), B batches have the skewness B^(-3/2) Σ 1/√N.
+more than n/E w².
 """
 
 import math
@@ -20,14 +20,13 @@ from typing import Self
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, sealed
-from rareswitch.evaluation.estimators import Moments
 from rareswitch.evaluation.importance_weights import OCTAVES, ratio_moments, weight_moments, without_rarest
 from rareswitch.evaluation.results import Overlap
 
-#: Most of a candidate's play that may have had probability 0.
-MAX_UNSUPPORTED = 0.001
-#: Most of a candidate's play that may be so rare in a small log that its weights are not looked at.
-THIN = 0.01
+#: Most of a candidate's play that may have had probability 0; intervals are longer by it times the range of rewards.
+MAX_UNSUPPORTED = 0.01
+#: Least and most of a candidate's play that may be so rare in a small log that its weights are not looked at.
+THINNEST, THIN = 0.001, 0.01
 #: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance; and where all
 #: probabilities are known, so that nothing can be missing unseen, and only wrong propensities are left to be found.
 CHANCE = 0.001
@@ -154,18 +153,12 @@ class Support:
 
         Were it missed, the value would be off by it; so it is less where values are precise: 0.2/√n, from 0.1 to 1 %.
         """
-        return min(max(0.2 / math.sqrt(max(self.count, 1)), MAX_UNSUPPORTED), THIN)
+        return min(max(0.2 / math.sqrt(max(self.count, 1)), THINNEST), THIN)
 
     @property
     def spread(self) -> float:
         """E Σ π²/μ = E_π[w] over what could be shown, and not too rarely: the variance of weights is this less 1."""
         return without_rarest(self.moments, self.thin * self.count)[1] / self.count if self.count else math.inf
-
-    @property
-    def weight_moments(self) -> Moments:
-        """E w² and E w³, of what could be shown and not too rarely."""
-        _, square, cube = without_rarest(self.moments, self.thin * self.count)
-        return Moments(float(square) / self.count, float(cube) / self.count)
 
     @property
     def unsupported(self) -> float | None:
@@ -190,22 +183,22 @@ class Support:
 
     @property
     def unlikely(self) -> bool:
-        """Whether chance does not explain how far the mean weight is from 1."""
-        gap, error = abs(self.mean_weight - 1.0), self.mean_weight_error
+        """Whether chance does not explain how far the mean weight is from 1, less what is known to be unsupported."""
+        missed = self.missed / self.count if self.known == self.count else 0.0
+        gap, error = abs(self.mean_weight - (1.0 - missed)), self.mean_weight_error
         if gap <= 1e-9 or error == 0.0:
             return gap > 1e-9
         return math.erfc(gap / error / math.sqrt(2.0)) < (KNOWN_CHANCE if self.known == self.count else CHANCE)
 
 
 def effective(supports: Sequence[Support]) -> float:
-    """As many decisions of the candidate itself would tell as much as these batches, pooled with weights √(n/spread).
+    """As many decisions of the candidate itself would tell as much as these batches.
 
     >>> one = Support.of(np.ones(100), candidate=np.ones((100, 1)))
     >>> effective([one, one])
     200.0
     """
-    # the variance of Σ cΨ/Σ c is B/(Σ c)², where each c²e² is 1
-    return sum(math.sqrt(support.effective) for support in supports) ** 2 / max(len(supports), 1)
+    return sum(support.effective for support in supports)
 
 
 def overlap(supports: Sequence[Support]) -> Overlap:

@@ -16,7 +16,7 @@ ABOUT = "≈"
 #: The name of what was done, as a candidate.
 LOGGED = "logged"
 KINDS = {
-    "batch-studentised": "intervals hold although each policy was learned from the decisions before it",
+    "by batch": "intervals hold although each policy was learned from the decisions before it",
     "anytime": "intervals hold whenever, and however often, they are looked at",
     "i.i.d.": "intervals hold where no policy was learned from the decisions before it",
 }
@@ -40,12 +40,12 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False) -> str:
     >>> told = Evaluation(values=(refused,), earned=None, lift=(), gains=(), calibration=None, decisions=4000,
     ...                   known=4000, rewarded=0, batch_names=("log",))
     >>> print(evaluation_text(told).split("\n\n")[-1])
-    No answer for red:
+    Not identifiable, red:
       - The log never shows red.
     """
     parts = [_lift(evaluation), _earned(evaluation), _answers(evaluation), _grounds(evaluation.values)]
     refused = [one for one in evaluation.values if not one.answered]
-    parts += [_listed(f"No answer for {one.candidate}:", one.refusals) for one in refused]
+    parts += [_listed(f"Not identifiable, {one.candidate}:", one.refusals) for one in refused]
     parts += [_mind(evaluation), _calibration(evaluation.calibration)]
     if batches:
         parts += [_by_batch(one, about(evaluation)) for one in evaluation.values]
@@ -71,7 +71,7 @@ def _lift(evaluation: Evaluation) -> str:
             placed = [f"{name:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True))]
             lines.append("  " + "  ".join(placed))
         reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals[:1] if reason not in whole.refusals)
-        lines += [_item(f"no answer: {reason}") for reason in reasons]
+        lines += [_item(f"not identifiable: {reason}") for reason in reasons]
     return "\n".join(lines)
 
 
@@ -79,11 +79,12 @@ def _whole_lift(whole: Difference, mark: str) -> str:
     """The first line of all, or why there is no number in it."""
     title = f"Lift over the {whole.over} {whole.name}"
     if whole.interval is None:
-        return _listed(f"{title}: no answer.", whole.refusals)
+        return _listed(f"{title}: not identifiable.", whole.refusals)
     gain, digits = whole.interval, decimals([whole.interval])
     text = f"{title}: "
-    if whole.other is not None and whole.other > 0.0:
-        text += f"{mark}{number_text(100.0 * gain.value / whole.other, 1, sign=True)} %, "
+    if whole.relative is not None:
+        share = [f"{number_text(100.0 * end, 1, sign=True)} %" for end in (whole.relative.low, whole.relative.high)]
+        text += f"{mark}{number_text(100.0 * whole.relative.value, 1, sign=True)} % ({' to '.join(share)}), "
     text += f"{mark}{number_text(gain.value, digits, sign=True)} per decision"
     text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
     text += f", {whole.assumes}" if whole.assumes else ""
@@ -117,7 +118,7 @@ def _answers(evaluation: Evaluation) -> str:
     mark = about(evaluation)
     rows = []
     for one in evaluation.values:
-        cells = ["no answer", ""]
+        cells = ["not identifiable", ""]
         if one.interval is not None:
             cells = [f"{mark}{number_text(one.interval.value, digits)}", bounds_text(one.interval, digits)]
         gain = gains.get(one.candidate)
@@ -130,8 +131,9 @@ def _answers(evaluation: Evaluation) -> str:
     text = _table(shown, [row[: len(shown)] for row in rows])
     if kinds := {one.kind for one in answered}:
         told = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
-        once = "; those over logged hold for one look" if "anytime" in kinds and shown == head else ""
-        text += "\n" + _filled(f"value: reward per decision; {told}{once}")
+        if evaluation.questions > 1:
+            told += f"; those of the {evaluation.questions} candidates hold together (Bonferroni)"
+        text += "\n" + _filled(f"value: reward per decision; {told}")
     return text
 
 
@@ -184,7 +186,7 @@ def _by_batch(one: Value, mark: str) -> str:
     digits = decimals(batch.interval for batch in one.batches)
     rows = []
     for batch in one.batches:
-        cells = ["no answer", "", ""]
+        cells = ["not identifiable", "", ""]
         if batch.interval is not None:
             cells = [
                 f"{mark}{number_text(batch.value, digits)}",
@@ -195,7 +197,7 @@ def _by_batch(one: Value, mark: str) -> str:
         cells += [f"{batch.decisions:,}", _large(batch.spread, 2), unsupported]
         rows.append([str(batch.batch + 1), batch.name[:12], *cells])
     if rows:
-        head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "never shown"]
+        head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "unsupported"]
         text += f"\n{table(head, rows, left=2)}"
     others = {name: interval for name, interval in one.others.items() if name != one.estimator}
     if one.naive is not None:
@@ -215,7 +217,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 
 def _moved(one: Difference, digits: int, mark: str) -> list[str]:
     """A difference and its bounds, as cells."""
     if one.interval is None:
-        return ["no answer", ""]
+        return ["not identifiable", ""]
     return [f"{mark}{number_text(one.interval.value, digits, sign=True)}", bounds_text(one.interval, digits, sign=True)]
 
 

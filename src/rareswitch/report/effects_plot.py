@@ -58,7 +58,7 @@ def _drawn(lines: Sequence[Line], title: str, what: str, *, estimated: bool) -> 
     panel.axvline(0.0, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
     for row, (_, interval, reason) in enumerate(lines):
         if interval is None:
-            told = wrap(f"no answer: {reason}".replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
+            told = wrap(f"not identifiable: {reason}".replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
             told = told if len(told) <= 2 else [told[0], f"{told[1][: REASON - 1]}…"]
             place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 8.5, "style": "italic"}
             panel.text(0.02, row, "\n".join(told), color=DARK_GREY, bbox=BOX, zorder=4, **place)

@@ -80,7 +80,7 @@ def _draw_values(panel: Any, evaluation: Evaluation) -> None:
         beside(panel, told, (earned.value, 1.0), (0, 2), xycoords=panel.get_xaxis_transform(), ha="center", **SMALL)
     for row, one in enumerate(evaluation.values):
         if one.interval is None:
-            _draw_reason(panel, row, f"no answer: {_short(one.refusals)}")
+            _draw_reason(panel, row, f"not identifiable: {_short(one.refusals)}")
             continue
         color = DARK_GREY if one.candidate == "logged" else BLUE
         for lane, batch in _in_lanes(one.batches):
@@ -157,7 +157,7 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
         if has.unsupported:
             style = {"facecolor": "none", "edgecolor": DARK_GREY, "hatch": "/////", "linewidth": 0.6}
             panel.barh([row], [-has.unsupported], left=1.0, height=thick, **style)
-            told = f"{percent_text(has.unsupported)} never shown"
+            told = f"{percent_text(has.unsupported)} unsupported"
             beside(panel, told, (1.0, row - thick / 2.0), (0, 3), ha="right", **SMALL)
     panel.set_xlim(0.0, 1.2)
     panel.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])

@@ -78,7 +78,7 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     write("log.csv", DecisionLog(arms=("red", "blue"), **facts))
     assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
     out = capsys.readouterr().out
-    assert "no answer" in out
+    assert "not identifiable" in out
     assert "min_propensity=" in out
     assert Path("none.png").exists()
 

@@ -114,10 +114,10 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
 
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     text = done(capsys, "certain.csv", "--always", "blue", status=3)
-    assert "No answer for always blue:" in text
+    assert "Not identifiable, always blue:" in text
     assert "with min_propensity=0.05 about" in text
-    assert "No answer for always grey:" in done(capsys, *HERE, "--always", "grey", status=3)
-    assert "no answer" not in done(capsys, "certain.csv", "--rule", "logged")
+    assert "Not identifiable, always grey:" in done(capsys, *HERE, "--always", "grey", status=3)
+    assert "not identifiable" not in done(capsys, "certain.csv", "--rule", "logged")
     assert json.loads(done(capsys, "certain.csv", "--json", status=3))["values"][0]["interval"] is None
 
 
@@ -127,7 +127,7 @@ def test_options_reach_the_estimate(capsys: pytest.CaptureFixture[str]) -> None:
 
     usual = of()
     assert usual["estimator"] == "dr"
-    assert usual["interval"]["kind"] == "batch-studentised"
+    assert usual["interval"]["kind"] == "by batch"
     for estimator in ESTIMATORS:
         found = of("--estimator", estimator)
         assert found["interval"]["value"] == pytest.approx(usual["others"][estimator]["value"])

@@ -38,8 +38,8 @@ def test_the_lift_is_the_first_line_and_its_weeks_follow() -> None:
     first, *weeks = evaluation_text(evaluation()).split("\n\n")[0].splitlines()
     assert first == "Lift over the baseline so far: +8.2 %, +0.0123 per decision (95 %: +0.0045 to +0.0201)."
     assert weeks[0].split() == ["week", "2026-11-02", "+0.011", "−0.009", "to", "+0.031", "3,002", "decisions"]
-    assert weeks[2].split() == ["week", "2026-11-16", "no", "answer", "3,016", "decisions"]
-    assert weeks[3] == "  - no answer: only 12 decisions of that week have a reward."
+    assert weeks[2].split() == ["week", "2026-11-16", "not", "identifiable", "3,016", "decisions"]
+    assert weeks[3] == "  - not identifiable: only 12 decisions of that week have a reward."
 
 
 def test_a_lift_that_is_not_known_says_why() -> None:
@@ -47,7 +47,7 @@ def test_a_lift_that_is_not_known_says_why() -> None:
     assert "no decision names the arm" in evaluation_text(replace(told, lift=())).splitlines()[0]
     refused = replace(told.lift[0], interval=None, refusals=("The baseline's arm was never shown.",))
     lines = evaluation_text(replace(told, lift=(refused,))).splitlines()
-    assert lines[:2] == ["Lift over the baseline so far: no answer.", "  - The baseline's arm was never shown."]
+    assert lines[:2] == ["Lift over the baseline so far: not identifiable.", "  - The baseline's arm was never shown."]
 
 
 def test_answers_and_refusals_have_a_row_each() -> None:
@@ -56,9 +56,9 @@ def test_answers_and_refusals_have_a_row_each() -> None:
     assert ["uniform", "0.1430", "0.1309", "to", "0.1551", "−0.0190", "−0.0311", "to", "−0.0069", "less"] in rows
     assert ["policy", "3", "0.1710", "0.1627", "to", "0.1793", "+0.0090", "+0.0007", "to", "+0.0173", "more"] in rows
     assert ["logged", "0.1620", "0.1552", "to", "0.1688"] in rows
-    assert ["never", "no", "answer"] in rows
+    assert ["never", "not", "identifiable"] in rows
     assert ["never", "dr", "11,802", "12", "0.570", "412.2", "43", "%"] in rows
-    assert f"No answer for never: - {REFUSAL}" in flat(text)
+    assert f"Not identifiable, never: - {REFUSAL}" in flat(text)
     assert "nan" not in text
 
 
@@ -99,7 +99,7 @@ def test_an_alarm_names_the_arm_that_came_too_often() -> None:
 def test_batches_are_told_on_request() -> None:
     text = evaluation_text(evaluation(), batches=True)
     rows = [line.split() for line in text.splitlines()]
-    assert ["1", "03fa9c0e77b1", "no", "answer", "1,900", "1.50", "0", "%"] in rows
+    assert ["1", "03fa9c0e77b1", "not", "identifiable", "1,900", "1.50", "0", "%"] in rows
     assert ["2", "13fa9c0e77b1", "0.143", "0.119", "to", "0.167", "0.012", "1,901", "2.50", "0", "%"] in rows
     assert "by batch" not in evaluation_text(evaluation())
     assert "as if all decisions were independent 0.1430 (0.1333 to 0.1527)" in flat(text)

@@ -1,4 +1,4 @@
-"""What pictures of effects show: rows in order, what is clear, and what has no answer."""
+"""What pictures of effects show: rows in order, what is clear, and what has not identifiable."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_what_has_no_answer_says_why() -> None:
     found = effects(log_of([0.0, 0.0]).select(slice(40)), "arm 1", "arm 0")
     made = draw_effects(found)
     assert made.get_suptitle() == "the log cannot tell what arms do"
-    assert any("no answer" in text.get_text() for text in made.axes[0].texts)
+    assert any("not identifiable" in text.get_text() for text in made.axes[0].texts)
 
 
 def test_estimated_propensities_are_marked() -> None:

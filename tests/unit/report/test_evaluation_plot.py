@@ -43,7 +43,7 @@ def test_it_draws_whatever_is_known(shown: Evaluation, tmp_path: Path) -> None:
     assert len(made.axes[0].get_yticklabels()) == len(shown.values)
     for one in shown.values:
         assert (one.interval is None) == (
-            f"no answer: {one.refusals[0][:20]}" in texts(made.axes[0]) if one.refusals else False
+            f"not identifiable: {one.refusals[0][:20]}" in texts(made.axes[0]) if one.refusals else False
         )
 
 
@@ -61,5 +61,5 @@ def test_values_that_rest_on_estimated_propensities_are_marked() -> None:
 
 
 def test_what_was_never_shown_is_in_the_row_of_the_candidate() -> None:
-    assert "43 % never shown" in texts(draw_evaluation(evaluation({"none": None})).axes[-1])
+    assert "43 % unsupported" in texts(draw_evaluation(evaluation({"none": None})).axes[-1])
     assert "never shown" not in texts(draw_evaluation(evaluation({"one": (0.1, 0.01)})).axes[-1])

@@ -1,0 +1,259 @@
+"""What is asked of a log, as sums over the same scored rows: values, gains over what was logged, lifts.
+
+With t the share of a batch in the traffic, ψ the scores of its rows and s the share with which it counts, what was
+earned is Σ t·r, a value Σ s·ψ, and a gain their difference, so that value = earned + gain. By default s is the traffic
+of the batches that can answer; with ``pooling="stationary"`` it is their precision, n over E w², which policies and
+contexts tell without a look at a reward.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+
+from rareswitch.core import BoolArray, FloatArray
+from rareswitch.evaluation.anytime import bounded
+from rareswitch.evaluation.estimators import Columns, Estimator, row_scores
+from rareswitch.evaluation.intervals import Term, drift_p_value, iid, quantile_of_level, term_of
+from rareswitch.evaluation.refusals import few_rewards, refusals
+from rareswitch.evaluation.results import Difference, Interval
+from rareswitch.evaluation.scoring import Scores
+from rareswitch.evaluation.settings import Settings
+from rareswitch.evaluation.support import Support
+
+_WEEK = 7 * 86400.0
+#: Seconds from 1970 within which years have four digits.
+_LATEST = 6e10
+#: Monday, 1970-01-05, in seconds since 1970.
+_MONDAY = 4 * 86400.0
+#: Of the decisions of a week: policies with fewer, as after an update at its beginning, are left out of it.
+_FEW = 0.01
+_NO_WEEK = (
+    "a policy of these weeks hardly ever showed what the baseline would, or decided too little, so nothing can be said "
+    "of the week alone. Keep every arm at a least probability: min_propensity=…."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One candidate on some decisions of a log."""
+
+    scores: Scores
+    #: Of the candidate.
+    name: str
+    #: (n,) the decisions.
+    which: BoolArray
+    #: By batch; None where it has no such decision.
+    supports: Sequence[Support | None]
+    settings: Settings
+    #: Whether every batch must answer.
+    alone: bool = False
+
+    @cached_property
+    def columns(self) -> dict[int, Columns]:
+        """By batch."""
+        scores = self.scores
+        present = [batch for batch, support in enumerate(self.supports) if support is not None]
+        return {batch: scores.columns(self.name, self.which & (scores.batches == batch)) for batch in present}
+
+    @property
+    def known(self) -> dict[int, Support]:
+        """The supports of the batches that have decisions."""
+        return {batch: support for batch, support in enumerate(self.supports) if support is not None}
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The batches that can answer, and why all of them cannot."""
+        order = [*self.known]
+        kept, reasons = refusals([*self.known.values()])
+        able = tuple(order[at] for at in kept)
+        if self.alone and (reasons or len(able) < len(order)):
+            reasons = (_NO_WEEK,)
+        if self.scores.mismatch:
+            reasons = (self.scores.mismatch, *reasons)
+        if not order:
+            reasons = ("no decision is for it.",)
+        if not reasons:
+            parts = [self.columns[batch] for batch in able]
+            reasons = few_rewards(*(np.concatenate([part[at] for part in parts]) for at in (0, 1)))
+        return able, reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why there is no answer; empty where there is one."""
+        return self._judged[1]
+
+    @property
+    def able(self) -> tuple[int, ...]:
+        """The batches that can answer."""
+        return self._judged[0]
+
+    @property
+    def decisions(self) -> int:
+        """In all."""
+        return sum(len(columns.rewards) for columns in self.columns.values())
+
+    @property
+    def traffic(self) -> dict[int, float]:
+        """The share of each batch in the decisions."""
+        return {batch: len(columns.rewards) / self.decisions for batch, columns in self.columns.items()}
+
+    def shares(self, pooling: str) -> dict[int, float]:
+        """With which the batches that can answer count."""
+        sizes = {batch: float(len(self.columns[batch].rewards)) for batch in self.able}
+        if pooling == "stationary":
+            sizes = {batch: self.known[batch].effective for batch in self.able}
+        total = sum(sizes.values())
+        return {batch: size / total for batch, size in sizes.items()}
+
+    def term(self, batch: int, estimator: Estimator) -> Term:
+        """What a batch says of the value."""
+        return term_of(row_scores(estimator, self.columns[batch]), self.known[batch].effective)
+
+    def value(self, estimator: Estimator) -> Interval:
+        """The value by an estimator."""
+        shares, settings = self.shares(self.settings.pooling), self.settings
+        terms = [self.term(batch, estimator).scaled(share) for batch, share in shares.items()]
+        one = settings.interval(terms, more=self._missed)
+        if settings.bounds is None:
+            return one
+        low, high = settings.bounds
+        if settings.anytime:
+            weights, rewards = (np.concatenate([self.columns[batch][at] for batch in self.able]) for at in (1, 0))
+            exact = bounded(weights, rewards, low=low, high=high, level=settings.level_of_each)
+            once = replace(settings, anytime=False).interval(terms, more=self._missed)
+            one = replace(one, low=min(exact.low, once.low), high=max(exact.high, once.high))
+        return replace(one, low=min(max(one.low, low), one.value), high=max(min(one.high, high), one.value))
+
+    def naive(self) -> Interval:
+        """As if all rows were one sample, by SNIPS."""
+        parts = [self.columns[batch] for batch in self.able]
+        return iid(
+            row_scores("snips", Columns(*map(np.concatenate, zip(*parts, strict=True)))), level=self.settings.level
+        )
+
+    def drift(self) -> float:
+        """The p-value of all batches having the same value."""
+        return drift_p_value([self.term(batch, self.settings.estimator) for batch in self.able])
+
+    def narrower(self) -> float:
+        """How many times as wide traffic shares make the interval as precision would, as far as weights tell it."""
+
+        def error(pooling: str) -> float:
+            shares = self.shares(pooling)
+            return float(np.sqrt(sum(share**2 / self.known[batch].effective for batch, share in shares.items())))
+
+        return error("traffic") / error("stationary")
+
+    @property
+    def _missed(self) -> float:
+        """What play with probability 0 could be off by: its share times the range of rewards."""
+        low, high = self.settings.bounds or (float(self.scores.rewards.min()), float(self.scores.rewards.max()))
+        shares = self.shares(self.settings.pooling)
+        return (high - low) * sum(share * (self.known[batch].unsupported or 0.0) for batch, share in shares.items())
+
+    def _rows(self) -> list[tuple[FloatArray, FloatArray, float]]:
+        """By batch, the rows of the value, of what was earned, and how many rows they are worth."""
+        shares, parts = self.shares(self.settings.pooling), []
+        for batch, columns in self.columns.items():
+            value, effective = np.zeros(len(columns.rewards)), float(len(columns.rewards))
+            if batch in shares:
+                value = shares[batch] * row_scores(self.settings.estimator, columns)
+                effective = self.known[batch].effective
+            parts.append((value, self.traffic[batch] * columns.rewards, effective))
+        return parts
+
+    def difference(self, label: str, over: str) -> Difference:
+        """The candidate over what was logged; or where it is what is compared with, what was logged over it."""
+        if self.reasons:
+            return Difference(
+                name=label, over=over, decisions=int(self.which.sum()), interval=None, refusals=self.reasons
+            )
+        sign = 1.0 if over == "logged" else -1.0
+        rows = self._rows()
+        interval = self.settings.interval(
+            [term_of(sign * (value - earned), effective) for value, earned, effective in rows], more=self._missed
+        )
+        if all(np.array_equal(value, earned) for value, earned, _ in rows):  # it is the policy that decided
+            interval = replace(interval, value=0.0, low=0.0, high=0.0)
+        would, was = (sum(float(part.mean()) for part in side) for side in ([r[0] for r in rows], [r[1] for r in rows]))
+        pair = (would, was)[:: int(sign)]
+        assumes = ""
+        if len(self.able) < len(self.columns):
+            seen = ", ".join(str(batch + 1) for batch in self.able)
+            assumes = f"as seen in batch{'es' * (len(self.able) > 1)} {seen}, traffic taken to have been alike"
+        return Difference(
+            name=label,
+            over=over,
+            decisions=self.decisions,
+            interval=interval,
+            value=pair[0],
+            other=pair[1],
+            assumes=assumes,
+            relative=self._relative(rows, sign),
+        )
+
+    def _relative(self, rows: Sequence[tuple[FloatArray, FloatArray, float]], sign: float) -> Interval | None:
+        """The difference as a share of what it is over, by Fieller's theorem; None where that may be 0 or less."""
+        sums, squares = np.zeros(2), np.zeros((2, 2))
+        for value, earned, _ in rows:
+            pair = np.stack([sign * (value - earned), earned if sign > 0.0 else value])
+            sums += pair.mean(axis=1)
+            squares += np.cov(pair) / pair.shape[1] if pair.shape[1] > 1 else np.inf
+        if sums[1] <= 0.0 or not np.isfinite(squares).all():
+            return None
+        gain, squares = float(sums[0] / sums[1]), squares / sums[1] ** 2
+        bar = quantile_of_level(self.settings.level_of_each) ** 2
+        below = 1.0 - bar * squares[1, 1]
+        if below <= 0.0:
+            return None
+        middle = gain - bar * squares[0, 1]
+        half = np.sqrt(max(0.0, middle**2 - below * (gain**2 - bar * squares[0, 0])))
+        ends = {"low": float((middle - half) / below), "high": float((middle + half) / below)}
+        return Interval(value=gain, level=self.settings.level, kind="Fieller", **ends)
+
+
+def question_of(scores: Scores, name: str, settings: Settings) -> Question:
+    """Of a candidate, on all decisions that are for it."""
+    scored = scores.candidates[name]
+    return Question(scores, name, scored.applies, scored.supports, settings)
+
+
+def earned(scores: Scores, settings: Settings) -> Interval:
+    """What was earned a decision, over all batches."""
+    parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
+    terms = [term_of(part).scaled(len(part) / len(scores.rewards)) for part in parts]
+    return replace(settings, questions=1).interval(terms)
+
+
+def lift(scores: Scores, baseline: str, settings: Settings) -> tuple[Difference, ...]:
+    """What was earned more than the baseline would have, so far and in each week from Monday to Sunday (UTC).
+
+    Only decisions that name a baseline count; empty where none does. A week is without the policies that made less than
+    1 % of its decisions.
+    """
+    scored = scores.candidates[baseline]
+    if not scored.applies.any():
+        return ()
+    whole = question_of(scores, baseline, replace(settings, questions=1))
+    parts = [whole.difference("so far", "baseline")]
+    known = scored.applies & (np.abs(scores.times) <= _LATEST)  # others have no date
+    weeks = np.floor((scores.times - _MONDAY) / _WEEK)
+    for week in np.unique(weeks[known]).tolist():
+        monday = datetime(1970, 1, 5, tzinfo=UTC) + timedelta(weeks=week)
+        which = known & (weeks == week)
+        counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
+        which &= (counts >= _FEW * counts.sum())[scores.batches]
+        few = int(counts.sum()) - int(which.sum())
+        supports = [_support(scored.weights[which & (scores.batches == b)]) for b in range(len(scores.batch_names))]
+        week_lift = replace(whole, which=which, supports=supports, alone=True).difference(
+            f"week of {monday:%Y-%m-%d}", "baseline"
+        )
+        parts.append(replace(week_lift, assumes=f"without {few} decisions of other policies") if few else week_lift)
+    return tuple(parts)
+
+
+def _support(weights: FloatArray) -> Support | None:
+    return Support.of(weights, candidate=np.ones((len(weights), 1))) if len(weights) else None
