@@ -5,6 +5,7 @@ All rules were chosen on seeds from 1000 on; report on seeds from 0.
 
 import math
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
@@ -16,14 +17,13 @@ from scipy import special
 import rareswitch
 from harness import NOTHING, Case, FloatArray, IntArray, Row, Setup, main
 from rareswitch import Always
-from rareswitch.core import ContextSets, Stats, uniforms
+from rareswitch.core import BoolArray, ContextSets, Stats, uniforms
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects
 from rareswitch.evaluation.calibration import THRESHOLD, Tally
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
-from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, certified_cost
 from rareswitch.log import DecisionLog
@@ -156,36 +156,6 @@ def values(setup: Setup) -> Iterator[Row]:
         yield rate_row(f"{name}, DR", sum(hits), len(hits), asked=False, more=answered)
 
 
-def look_run(seed: int, looks: int) -> list[bool]:
-    """Whether an interval was ever wrong while a log of clicks grew: anytime, with bounds, for a single look."""
-    world, ends = make_world("clicks", dim=4, arms=3), [100 * (batch + 1) for batch in range(looks)]
-    learner = PureExploitation(dim=world.dim, arms=world.arms, horizon=ends[-1], grid=ends)
-    log = adaptive_log(world, seed, learner, 0.3)
-    greedy = candidates_of(world, seed)["greedy"]
-    truth, wrong = truth_of(world, greedy, seed), [False, False, False]
-    settings: list[dict[str, Any]] = [{"anytime": True}, {"anytime": True, "bounds": (0.0, 1.0)}, {}]
-    for look in range(looks):
-        part = log.select(log.batches <= look)
-        for k, options in enumerate(settings):
-            interval = rareswitch.evaluate(part, {"greedy": greedy}, **options)["greedy"].interval
-            wrong[k] |= interval is not None and not interval.low <= truth <= interval.high
-    return wrong
-
-
-def anytime(setup: Setup) -> Iterator[Row]:
-    """Intervals that are looked at after each of 20 batches."""
-    runs = np.array(setup.map(look_run, [(seed, setup.pick(20, 4)) for seed in setup.seeds]))
-    for k, what in enumerate(
-        ("anytime intervals", "anytime intervals with bounds=(0, 1)", "intervals for a single look")
-    ):
-        wrong = int(runs[:, k].sum())
-        yield Row(
-            what=f"{what}, looked at after each batch: logs in which one is ever wrong",
-            measured=f"{wrong} of {len(runs)} ({wrong / len(runs):.2%})",
-            must=("at most 5 %", wrong <= 0.05 * len(runs)) if k < 2 else NOTHING,
-        )
-
-
 BATCHES, WEEK = (400, 600, 1000, 1500), 7 * 86400.0
 
 
@@ -256,58 +226,218 @@ def lifts(setup: Setup) -> Iterator[Row]:
         yield rate_row(f"all: {kind}", totals[kind, True], totals[kind, True] + totals[kind, False])
 
 
-#: Decisions of a batch, the small probability, batches.
-RARE_LOGS = ((2000, 0.02, 1), (4000, 0.02, 1), (1000, 0.04, 4), (500, 0.1, 4), (250, 0.1, 8), (10_000, 0.01, 1))
-#: Click rates, and those where the arm is rare; None: normal.
-RARE_REWARDS: dict[str, tuple[float, float] | None] = {
-    "normal": None,
-    "clicks, 1 %": (0.01, 0.01),
-    "clicks, 10 %": (0.1, 0.1),
-    "clicks, 5 %, 20 % where the arm is rare": (0.05, 0.2),
-    "clicks, 20 %, 2 % where the arm is rare": (0.2, 0.02),
+class Kind(NamedTuple):
+    """A log of policies that learn what arms earn in each of four segments of contexts."""
+
+    #: ``normal``, ``lognormal`` or ``t3`` where 5 % buy; or the rate of clicks.
+    rewards: str | float = "normal"
+    #: Decisions by batch.
+    sizes: tuple[int, ...] = (1000,) * 6
+    #: What every arm is shown with at least, by batch.
+    least: tuple[float, ...] = (1 / 3, 0.1, 0.1, 0.1, 0.1, 0.1)
+    #: What all arms earn more in each later batch, and σ of each arm.
+    drift: float = 0.0
+    noise: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    #: The batch from which the last arm is no longer offered; the share of rewards that never come, by segment.
+    dropped: int = 99
+    missing: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    #: Which candidates are asked for.
+    asked: tuple[str, ...] = ("uniform", "always 0", "by segment", "last")
+
+
+FLOOR = (1 / 3, *(0.01,) * 5)
+KINDS = {
+    "lognormal revenue, 5 % buyers": Kind("lognormal"),
+    "t3 revenue, 5 % buyers": Kind("t3"),
+    "clicks, 1 %": Kind(0.01, (3000,) * 6),
+    "clicks, 0.3 %": Kind(0.003, (10_000,) * 6),
+    "drift of means": Kind(drift=0.3),
+    "an arm dropped": Kind(dropped=3),
+    "unequal batches, 1 : 16": Kind(sizes=(200, 400, 800, 1600, 3200), least=(1 / 3, *(0.1,) * 4)),
+    "minimum propensity 0.01 after an exploring batch": Kind(least=FLOOR),
+    "deterministic candidates, clicks, 10 %": Kind(0.1, asked=("always 0", "by segment")),
+    "last learned policy, minimum propensity 0.01": Kind(least=FLOOR, asked=("last",)),
+    "heteroscedastic noise": Kind(noise=(0.2, 1.0, 4.0)),
+    "missing rewards": Kind(missing=(0.0, 0.1, 0.3, 0.6)),
 }
 
 
-def rare_run(kind: str, log_number: int, known: bool, seed: int) -> list[bool] | None:
-    """Whether our interval and Student's hold for an arm that is rare in 30 % of contexts; None where it is refused."""
-    count, small, batches = RARE_LOGS[log_number]
-    rng, total = np.random.default_rng([seed, list(RARE_REWARDS).index(kind)]), count * batches
-    rare = rng.random(total) < 0.3
-    chances = np.where(rare, small, 0.5)
-    arms = (rng.random(total) >= chances).astype(np.int64)
-    rates = RARE_REWARDS[kind]
-    truth, rewards = 1.0, rng.normal(1.0, 1.0, total)
-    if rates is not None:
-        truth = 0.3 * rates[1] + 0.7 * rates[0]
-        rewards = (rng.random(total) < np.where(rare & (arms == 0), rates[1], rates[0])).astype(np.float64)
-    both = np.column_stack([chances, 1.0 - chances])
+class KindLog(NamedTuple):
+    """A log, with what is true of it."""
+
+    log: DecisionLog
+    #: By name: a function of contexts and available to probabilities, and its value.
+    candidates: dict[str, Any]
+    values: dict[str, float]
+    #: What was earned, and what the baseline would have, a decision.
+    earned: float
+    baseline: float
+
+
+def drawn_rewards(kind: Kind, means: FloatArray, arms: IntArray, rng: Generator) -> FloatArray:
+    """Of these means, whose mean over arms and segments is about 1 or, of clicks, the rate."""
+    if isinstance(kind.rewards, float):
+        return (rng.random(len(means)) < means).astype(np.float64)
+    if kind.rewards == "normal":
+        return np.asarray(means + np.array(kind.noise)[arms] * rng.normal(size=len(means)))
+    baskets = np.exp(1.3 * rng.normal(size=len(means)) - 1.3**2 / 2.0)
+    if kind.rewards == "t3":
+        baskets = 1.0 + 0.5 * rng.standard_t(3, size=len(means))
+    return np.asarray(20.0 * means * baskets * (rng.random(len(means)) < 0.05))
+
+
+def by_segment(contexts: FloatArray, available: Any = None, *, chances: FloatArray) -> FloatArray:
+    """Of a table (segments, arms); what is not offered is shared out."""
+    offered = chances[contexts[:, 0, :4].argmax(axis=1)]
+    if available is not None:
+        offered = np.where(available, offered, 0.0) + 1e-300 * available
+    return np.asarray(offered / offered.sum(axis=1, keepdims=True))
+
+
+def kind_log(kind: Kind, seed: int) -> KindLog:
+    """Policies that show the arm that did best so far in a segment, four times in five, within the floor."""
+    rng = np.random.default_rng([seed, zlib.crc32(repr(kind).encode())])
+    base = kind.rewards if isinstance(kind.rewards, float) else 1.0
+    means = base * (1.0 + 0.5 * rng.uniform(-1.0, 1.0, size=(4, 3)))
+    baselines, fixed = rng.integers(2, size=4), np.eye(3)[rng.integers(3, size=4)]
+    sums, counts, parts = np.zeros((4, 3)), np.full((4, 3), 1e-9), list[tuple[Any, ...]]()
+    offered, total = list[BoolArray](), sum(kind.sizes)
+    asked = {"uniform": np.full((4, 3), 1 / 3), "always 0": np.tile([1.0, 0.0, 0.0], (4, 1)), "by segment": fixed}
+    truths, learned = list[tuple[FloatArray, FloatArray, float]](), np.full((4, 3), 1 / 3)
+    for batch, (size, least) in enumerate(zip(kind.sizes, kind.least, strict=True)):
+        may = np.array([True, True, batch < kind.dropped])
+        if batch:
+            learned = np.eye(3)[np.where(may, sums / counts, -np.inf).argmax(axis=1)]
+        chances = np.where(may, least + (1.0 - may.sum() * least) * learned, 0.0)
+        segments, now = rng.integers(4, size=size), means + kind.drift * batch
+        arms = drawn(chances[segments], rng)
+        rewards = drawn_rewards(kind, now[segments, arms], arms, rng)
+        known = rng.random(size) >= np.array(kind.missing)[segments]
+        np.add.at(sums, (segments[known], arms[known]), rewards[known])
+        np.add.at(counts, (segments[known], arms[known]), 1.0)
+        truths.append((now, chances, size / total))
+        offered.append(np.tile(may, (size, 1)))
+        parts.append((segments, arms, np.where(known, rewards, np.nan), chances[segments], np.full(size, batch)))
+    asked["last"] = truths[-1][1]
+    segments, arms, rewards, logging, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
+    contexts, rows = np.zeros((total, 3, 16)), np.arange(total)
+    contexts[rows, :, segments] = 1.0
+    for arm in range(3):
+        contexts[rows, arm, 4 + 3 * segments + arm] = 1.0
     log = DecisionLog(
         arm_indices=arms,
-        propensities=both[np.arange(total), arms],
+        propensities=logging[rows, arms],
         rewards=rewards,
-        behavior_probs=both if known else None,
-        arms=("candidate", "other"),
-        batches=np.repeat(np.arange(batches), count),
-        batch_names=tuple(map(str, range(batches))),
+        contexts=contexts,
+        available=np.concatenate(offered),
+        behavior_probs=logging,
+        baselines=baselines[segments],
+        batches=batches,
+        batch_names=tuple(map(str, range(len(kind.sizes)))),
     )
-    value = rareswitch.evaluate(log, Always("candidate")).values[0]
-    if value.interval is None or value.naive is None:
-        return None
-    return [bool(interval.low <= truth <= interval.high) for interval in (value.interval, value.naive)]
+    present = 1.0 - np.array(kind.missing)
+
+    def truth(table: FloatArray | None) -> float:
+        """Over decisions that have a reward."""
+        earned = 0.0
+        for batch, (now, logged, share) in enumerate(truths):
+            may = np.array([1.0, 1.0, float(batch < kind.dropped)])
+            own = logged if table is None else table * may + 1e-300
+            own = own / own.sum(axis=1, keepdims=True)
+            earned += share * float(np.average((own * now).sum(axis=1), weights=present))
+        return earned
+
+    return KindLog(
+        log=log,
+        candidates={name: partial(by_segment, chances=asked[name]) for name in kind.asked},
+        values={name: truth(asked[name]) for name in kind.asked},
+        earned=truth(None),
+        baseline=truth(np.eye(3)[baselines]),
+    )
 
 
-def few_decisions(setup: Setup) -> Iterator[Row]:
-    """Values that few decisions carry: rare arms, rare clicks, and arms that are best where they are rare."""
-    for kind in list(RARE_REWARDS)[: setup.pick(5, 2)]:
-        for number, (count, small, batches) in enumerate(RARE_LOGS[: setup.pick(6, 2)]):
-            parts = []
-            for known in (True, False):
-                runs = setup.map(rare_run, [(kind, number, known, seed) for seed in setup.seeds])
-                held = np.array([run for run in runs if run is not None])
-                means = held.mean(axis=0) if len(held) else (math.nan, math.nan)
-                parts.append(f"{means[0]:.1%} of {len(held)} (Student's {means[1]:.1%})" if len(held) else "refused")
-            what = f"{kind}: {batches} × {count:,}, probability {small:g}"
-            yield Row(what=what, measured=f"all probabilities known {parts[0]}; chosen ones alone {parts[1]}")
+def kind_run(name: str, seed: int) -> list[tuple[str, bool, float, float]]:
+    """Of every answer: what was asked, whether the interval holds, its width, and that of all rows as one sample."""
+    made = kind_log(KINDS[name], seed)
+    found = rareswitch.evaluate(made.log, made.candidates, simultaneous=False)
+    answers = list[tuple[str, bool, float, float]]()
+    pairs = [("lift", made.earned - made.baseline, found.lift[0].interval, math.nan)]
+    for value, gain in zip(found.values, found.gains, strict=True):
+        naive = math.nan if value.naive is None else value.naive.high - value.naive.low
+        pairs.append(("value", made.values[value.candidate], value.interval, naive))
+        pairs.append(("gain", made.values[value.candidate] - made.earned, gain.interval, math.nan))
+    for what, truth, interval, naive in pairs:
+        if interval is not None:
+            holds = bool(interval.low <= truth + 1e-12 and truth - 1e-12 <= interval.high)
+            answers.append((what, holds, interval.high - interval.low, naive))
+    return answers
+
+
+def kinds(setup: Setup) -> Iterator[Row]:
+    """Values, gains and lifts in logs of twelve kinds, each looked at once."""
+    totals = Counter[tuple[str, bool]]()
+    for name in list(KINDS)[: setup.pick(12, 2)]:
+        runs = setup.map(kind_run, [(name, seed) for seed in setup.seeds])
+        answers = [answer for run in runs for answer in run]
+        own = Counter((what, holds) for what, holds, _, _ in answers)
+        totals += own
+        asked = sum(1 + 2 * len(KINDS[name].asked) for _ in runs)
+        rates = {
+            kind: own[kind, True] / max(1, own[kind, True] + own[kind, False]) for kind in ("value", "gain", "lift")
+        }
+        ratio = np.nanmedian([width / naive for _, _, width, naive in answers]) if answers else math.nan
+        held = sum(own[what, True] for what in rates)
+        yield Row(
+            what=name,
+            measured=", ".join(f"{what}s {rate:.1%}" for what, rate in rates.items())
+            + f" hold; {len(answers):,} of {asked:,} answered",
+            ratio=f"{ratio:.2f}× i.i.d. SNIPS",
+            must=("at least 91 %", held >= 0.91 * len(answers)),
+        )
+    held, count = sum(n for (_, holds), n in totals.items() if holds), sum(totals.values())
+    yield Row(
+        what="all",
+        measured=f"{held / count:.1%} of {count:,} hold",
+        must=("94 to 97 %", 0.94 * count <= held <= 0.97 * count),
+    )
+
+
+LOOKS = {
+    "clicks, 10 %, 20 × 100": Kind(0.1, (100,) * 20, (1 / 3, *(0.1,) * 19)),
+    "lognormal revenue, 5 % buyers, 6 × 300": Kind("lognormal", (300,) * 6),
+}
+
+
+def look_run(name: str, seed: int) -> list[bool]:
+    """Whether intervals were ever wrong while a log grew, and whether those for every look contain the one for one."""
+    made = kind_log(LOOKS[name], seed)
+    settings: list[dict[str, Any]] = [{"anytime": True}, {}]
+    wrong, contains = [False, False], True
+    for look in range(len(LOOKS[name].sizes)):
+        part = made.log.select(made.log.batches <= look)
+        asked = {"by segment": made.candidates["by segment"]}
+        often, once = (rareswitch.evaluate(part, asked, **how)["by segment"].interval for how in settings)
+        if often is None or once is None:
+            continue
+        truth = made.values["by segment"]  # the same at all looks: nothing drifts
+        contains &= often.low <= once.low and once.high <= often.high
+        wrong = [bad or not i.low <= truth <= i.high for bad, i in zip(wrong, (often, once), strict=True)]
+    return [*wrong, contains]
+
+
+def anytime(setup: Setup) -> Iterator[Row]:
+    """Intervals that are looked at after each batch."""
+    for name in LOOKS:
+        runs = np.array(setup.map(look_run, [(name, seed) for seed in setup.seeds]))
+        often, once, contains = runs.mean(axis=0)
+        yield Row(
+            what=f"{name}: logs in which an interval is ever wrong",
+            measured=f"anytime {often:.2%}, for one look {once:.1%}; of {len(runs):,}",
+            must=("anytime at most 5 %", often <= 0.05),
+        )
+        yield Row(
+            what=f"{name}: contain the interval for one look", measured=f"{contains:.1%}", must=("all", contains == 1.0)
+        )
 
 
 class Effect(NamedTuple):
@@ -758,7 +888,7 @@ CASES = {
     "values": Case(values, "Whether intervals of values hold, in logs of adaptive runs.", 155),
     "anytime": Case(anytime, "Intervals that are looked at after every batch.", 500),
     "lifts": Case(lifts, "Lifts over a baseline and gains while policies learn.", 400, 10),
-    "few-decisions": Case(few_decisions, "Values that few decisions carry.", 300, 20),
+    "kinds": Case(kinds, "Values, gains and lifts in logs of twelve kinds.", 400, 4),
     "effects": Case(effect_coverage, "Effects of arms in logs of policies that learn.", 200, 20),
     "refusals": Case(refusals, "Logs that cannot answer, and logs that can.", 10, first_seed=400),
     "sample-ratio": Case(sample_ratio, "Alarms on honest logs and on propensities that are wrong.", 120, 4),

@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
     default the candidates are the uniform choice and, of an experiment, its baseline and the policy before the current
     one.
     """
-    from rareswitch.evaluation import evaluate, evaluation_text
-    from rareswitch.report import ProgressBar, check_target, draw_evaluation
+    from rareswitch.evaluation import evaluate
+    from rareswitch.report import ProgressBar, check_target, draw_evaluation, evaluation_text
 
     check_target(options.plot)
     with opened_source(options, **_deciding(options)) as log, ProgressBar("reading", quiet=options.quiet) as bar:

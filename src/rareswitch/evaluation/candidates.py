@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, Sets
+from rareswitch.core import BoolArray, FloatArray, Sets, id_keys
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.evaluation.models import arm_numbers
 from rareswitch.log import DecisionLog
@@ -28,9 +28,53 @@ class Always:
         object.__setattr__(self, "arm", str(self.arm))
 
 
-#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and alive (n, K) to probabilities (n, K); for a
-#: log in memory also these probabilities themselves.
-Candidate = Policy | str | Always | Callable[[Any, Any], Any] | FloatArray
+class ByDecision:
+    """What is shown for each decision: the id of an arm, or probabilities by the ids of arms.
+
+    Decisions that it does not name say nothing about it. With a rule, what is given for each id is a record, and
+    ``rule(record, arms)`` says what is shown.
+
+    >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], arms=["red", "blue"])
+    >>> ByDecision("mine", {0: "blue", 1: {"red": 0.25, "blue": 0.75}}).played(log).probabilities.tolist()
+    [[0.0, 1.0], [0.25, 0.75]]
+    >>> records = {0: {"age": 20}, 1: {"age": 60}}
+    >>> ByDecision("mine", records, lambda record, arms: arms[record["age"] > 40]).played(log).probabilities.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(
+        self, name: str, table: Mapping[Any, Any], rule: Callable[[Any, list[str]], Any] | None = None
+    ) -> None:
+        self.name, self._rule = name, rule
+        self._by_key = dict(zip(map(bytes, id_keys([*table])), table.values(), strict=True)) if table else {}
+
+    def played(self, log: DecisionLog) -> "Played":
+        """What it would have done."""
+        names = [*map(str, range(log.available.shape[1]))] if log.arms is None else [*log.arms]
+        codes = np.arange(log.available.shape[1])[None, :] if log.codes is None else log.codes
+        codes = np.broadcast_to(codes, log.available.shape)
+        probabilities, applies = np.zeros(log.available.shape), np.zeros(len(log), dtype=np.bool_)
+        for row, key in enumerate(map(bytes, log.ids)):
+            if key not in self._by_key:
+                continue
+            places = {names[codes[row, k]]: k for k in np.flatnonzero(log.available[row]).tolist()}
+            shown = self._by_key[key] if self._rule is None else self._rule(self._by_key[key], [*places])
+            for arm, share in (shown if isinstance(shown, Mapping) else {shown: 1.0}).items():
+                if str(arm) not in places:
+                    raise ParameterError(
+                        f"candidate {self.name!r:.60} shows {arm!r:.60} in row {row} (the first is 0), which offers "
+                        f"{', '.join(places)[:100]}."
+                    )
+                probabilities[row, places[str(arm)]] = share
+            applies[row] = True
+        _check_probabilities(self.name, probabilities, probabilities, np.where(applies, 1.0, 0.0), "they")
+        return Played(probabilities, None if applies.all() else applies, "are not named by it")
+
+
+#: A policy; a rule by name; one arm; a function of contexts (n, K, d) and available (n, K) to probabilities (n, K), or
+#: with records of a record and the ids of the offered arms to one of these or to probabilities by arm; a table of ids
+#: of decisions to arms or probabilities; for a log in memory also probabilities (n, K).
+Candidate = Policy | str | Always | ByDecision | Callable[[Any, Any], Any] | FloatArray
 
 
 class Played(NamedTuple):
@@ -44,8 +88,15 @@ class Played(NamedTuple):
     otherwise: str = ""
 
 
-def named_candidates(given: Any) -> dict[str, Candidate]:
-    """Candidates by name: of a dict as they are, of a single one or a list by what they are."""
+def named_candidates(given: Any, records: Mapping[Any, Any] | None = None) -> dict[str, Candidate]:
+    """Candidates by name: of a dict as they are, of a single one or a list by what they are.
+
+    With records by the ids of decisions, functions are rules of a record and the ids of the offered arms.
+    """
+    if records is not None and not isinstance(records, Mapping):
+        raise ParameterError(
+            f"records must be a dict of ids of decisions to records; got a {type(records).__name__}, {records!r:.60}."
+        )
     if isinstance(given, Mapping):
         found = {str(name): one for name, one in given.items()}
     elif isinstance(given, (list, tuple)):
@@ -61,6 +112,10 @@ def named_candidates(given: Any) -> dict[str, Candidate]:
         raise ParameterError("candidates must be one at least; got none. Give a policy, or a rule such as 'uniform'.")
     for name, one in found.items():
         _check(name, one)
+        if isinstance(one, Mapping):
+            found[name] = ByDecision(name, one)
+        elif records is not None and callable(one):
+            found[name] = ByDecision(name, records, one)
     return found
 
 
@@ -81,10 +136,10 @@ def _check(name: str, given: Any) -> None:
                 f"candidate must be a policy, Always('arm'), a function, probabilities (n, K), or one of the rules "
                 f"{', '.join(RULES)}; got {given!r:.60}.{did_you_mean(given, RULES)}"
             )
-    elif not isinstance(given, (Policy, Always, np.ndarray, list)) and not callable(given):
+    elif not isinstance(given, (Policy, Always, Mapping, np.ndarray, list)) and not callable(given):
         raise ParameterError(
-            f"candidate {name!r:.60} must be a policy, a rule, a function or probabilities (n, K); got a "
-            f"{type(given).__name__}."
+            f"candidate {name!r:.60} must be a policy, a rule, a function, a table of ids to arms, or probabilities "
+            f"(n, K); got a {type(given).__name__}."
         )
 
 
@@ -103,6 +158,8 @@ def played(name: str, candidate: Candidate, log: DecisionLog) -> Played:
         return _always(candidate.arm, log)
     if isinstance(candidate, str):
         return _by_rule(candidate, log)
+    if isinstance(candidate, ByDecision):
+        return candidate.played(log)
     if callable(candidate):
         given = candidate(log.contexts, log.available)
         return Played(_probabilities(name, given, log, "the function"), None)
@@ -198,7 +255,12 @@ def _probabilities(name: str, given: Any, log: DecisionLog, who: str) -> FloatAr
     """Probabilities that somebody else computed, checked."""
     found = arm_numbers(f"candidate {name!r:.60}: {who}", given, log)
     inside = np.where(log.available, found, 0.0)
-    bad = ~np.isfinite(inside).all(axis=1) | (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > _OFF)
+    _check_probabilities(name, inside, found, np.ones(len(log)), who)
+    return inside
+
+
+def _check_probabilities(name: str, inside: FloatArray, found: FloatArray, sums: FloatArray, who: str) -> None:
+    bad = ~np.isfinite(inside).all(axis=1) | (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - sums) > _OFF)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise ParameterError(
@@ -206,4 +268,3 @@ def _probabilities(name: str, given: Any, log: DecisionLog, who: str) -> FloatAr
             f"(the first is 0) {who} give{'s' if who == 'the function' else ''} {found[at].tolist()!s:.100}, of sum "
             f"{inside[at].sum():.6g} over the offered arms."
         )
-    return inside

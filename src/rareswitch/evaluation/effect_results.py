@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from rareswitch.evaluation.results import Interval
+from rareswitch.core import as_text, data_frame, draw
+from rareswitch.evaluation.results import Interval, interval_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,27 @@ class Effects:
         """All of it as plain data."""
         return asdict(self)
 
-    def __str__(self) -> str:
-        from rareswitch.evaluation.effects_text import effects_text
+    def to_frame(self) -> Any:
+        """A data frame (pandas) with a row for each effect."""
+        return data_frame(
+            {
+                "arm": effect.arm,
+                "against": effect.against,
+                "group": effect.group,
+                **interval_columns("effect", effect.interval),
+                "level": self.level,
+                "p_value": effect.p_value,
+                "decisions": effect.decisions,
+                "shown": effect.shown,
+                "shown_against": effect.shown_against,
+                "refusals": " ".join(effect.refusals),
+            }
+            for effect in self.effects
+        )
 
-        return effects_text(self)
+    def plot(self, path: str | None = None) -> Any:
+        """A Matplotlib figure, which is also written to a file where a path is given."""
+        return draw(self, path)
+
+    def __str__(self) -> str:
+        return as_text(self)

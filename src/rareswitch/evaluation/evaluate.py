@@ -1,6 +1,6 @@
 """What another policy would have earned: a value with an interval that holds, or the reason why there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,6 +32,7 @@ def evaluate(
     pooling: Pooling = "traffic",
     simultaneous: bool = True,
     model: Any = None,
+    records: Mapping[Any, Any] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """What candidates would have earned on logged traffic, a decision.
@@ -50,7 +51,8 @@ def evaluate(
     candidates
         One, a list, or a dict by name. A policy; ``"uniform"``; ``"baseline"``, what the caller would have shown;
         ``"logged"``, what was done; :class:`Always` of an arm; a function of contexts (n, K, d) and available (n, K) to
-        probabilities (n, K); for a log in memory also these themselves.
+        probabilities (n, K); a table of ids of decisions to arms, or to probabilities by arm; for a log in memory also
+        probabilities (n, K).
     estimator
         ``dr``, doubly robust: a model's predictions, corrected by weighted rewards. ``ips`` and ``snips`` do without a
         model.
@@ -70,6 +72,10 @@ def evaluate(
         Predictions of rewards (n, K) for a log in memory, or a function of contexts and available to them. By default a
         ridge regression of the log itself, of other decisions than those it is used for.
 
+    records
+        The record of each request by the id of its decision. Functions among the candidates are then rules of a record
+        and the ids of the offered arms, to the one to show or to probabilities by arm.
+
     Examples
     --------
     >>> rng = np.random.default_rng(1)
@@ -78,7 +84,7 @@ def evaluate(
     >>> from rareswitch import Always, DecisionLog
     >>> found = evaluate(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
     >>> print(found["always blue"].interval)
-    0.2059 (0.1881 to 0.224)
+    0.2059 (0.1855 to 0.2267)
     >>> certain = {"arm_indices": np.zeros(4000, int), "propensities": np.ones(4000), "arms": ["red", "blue"]}
     >>> evaluate(DecisionLog(rewards=clicks, **certain), Always("blue"))["always blue"].answered
     False
@@ -93,7 +99,7 @@ def evaluate(
     if pooling not in get_args(Pooling):
         meant = did_you_mean(pooling, get_args(Pooling))
         raise ParameterError(f"pooling must be 'traffic' or 'stationary'; got {pooling!r:.60}.{meant}")
-    named, log = named_candidates(candidates), source_of(source)
+    named, log = named_candidates(candidates, records), source_of(source)
     everything: dict[str, Candidate] = {**named, _BASELINE: "baseline"}
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:
@@ -103,7 +109,7 @@ def evaluate(
         scores.mismatch = scores.mismatch or calibration.words
     if bounds is None and bool(((scores.rewards == 0.0) | (scores.rewards == 1.0)).all()):
         bounds = (0.0, 1.0)
-    questions = len(named) - ("logged" in named.values()) if simultaneous else 1
+    questions = sum(not (isinstance(one, str) and one == "logged") for one in named.values()) if simultaneous else 1
     settings = Settings(
         estimator=estimator,
         level=level,

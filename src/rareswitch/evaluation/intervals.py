@@ -69,7 +69,7 @@ def combined(terms: Sequence[Term], *, level: float, anytime: bool = False) -> I
     >>> print(combined([Term(0.25, 0.01, 0.0, 1e9), Term(0.25, 0.01, 0.0, 1e9)], level=0.95))
     0.5 (0.2228 to 0.7772)
     >>> print(combined([Term(0.25, 0.01, 4e-4, 1e9), Term(0.25, 0.01, 4e-4, 1e9)], level=0.95))
-    0.5 (0.2228 to 0.8483)
+    0.5 (0.2228 to 0.8658)
     """
     from scipy import special
 
@@ -91,7 +91,7 @@ def hall_inverse(quantile: float, skewness: float) -> float:
     """The error, in standard errors, that Hall's transformation takes to a quantile of the normal distribution.
 
     >>> round(hall_inverse(1.96, 0.3), 3), round(hall_inverse(-1.96, 0.3), 3), hall_inverse(1.96, 0.0)
-    (1.612, -2.551, 1.96)
+    (1.63, -2.65, 1.96)
     """
     if abs(skewness) < 1e-9:
         return quantile

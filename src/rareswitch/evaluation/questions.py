@@ -75,10 +75,18 @@ class Question:
             reasons = (self.scores.mismatch, *reasons)
         if not order:
             reasons = ("no decision is for it.",)
-        if not reasons:
-            parts = [self.columns[batch] for batch in able]
-            reasons = few_rewards(*(np.concatenate([part[at] for part in parts]) for at in (0, 1)))
+        if not reasons and (reasons := self._few(able, self.settings.pooling)) and not self._few(able, "stationary"):
+            reasons += (
+                "Batches that hardly ever show it count with their traffic. If nothing drifts, "
+                'pooling="stationary" weighs batches by their precision, and answers.',
+            )
         return able, reasons
+
+    def _few(self, able: Sequence[int], pooling: str) -> tuple[str, ...]:
+        """Why the rewards of these batches do not suffice."""
+        parts = [(self.columns[batch], share) for batch, share in self._shares(able, pooling).items()]
+        weights = [share / len(columns.weights) * columns.weights for columns, share in parts]
+        return few_rewards(np.concatenate([columns.rewards for columns, _ in parts]), np.concatenate(weights))
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -102,9 +110,12 @@ class Question:
 
     def shares(self, pooling: str) -> dict[int, float]:
         """With which the batches that can answer count."""
-        sizes = {batch: float(len(self.columns[batch].rewards)) for batch in self.able}
+        return self._shares(self.able, pooling)
+
+    def _shares(self, able: Sequence[int], pooling: str) -> dict[int, float]:
+        sizes = {batch: float(len(self.columns[batch].rewards)) for batch in able}
         if pooling == "stationary":
-            sizes = {batch: self.known[batch].effective for batch in self.able}
+            sizes = {batch: self.known[batch].effective for batch in able}
         total = sum(sizes.values())
         return {batch: size / total for batch, size in sizes.items()}
 

@@ -1,7 +1,7 @@
 """What is said where a log cannot answer: what was seen, the rule, and what would help. Sentences without a capital."""
 
+from rareswitch.core import percent_text
 from rareswitch.errors import several
-from rareswitch.evaluation.numerals import percent_text
 
 
 def unsupported_text(unsupported: float, mean_weight: float, most: float) -> str:

@@ -14,18 +14,24 @@ DRIFTED = 0.001
 _MISSING = 0.01
 
 
-def log_cautions(log: Source, *, known: int, rewarded: int) -> list[str]:
-    """That propensities were estimated, and that rewards are missing of decisions whose arms are known."""
-    found = []
+def log_cautions(log: Source, *, known: int, rewarded: int, waiting: int = 0) -> list[str]:
+    """That propensities were estimated, and that rewards are missing of decisions whose arms are known.
+
+    ``waiting`` of them may still come.
+    """
+    found = list[str]()
     if log.estimated:
         found.append(f"propensities were estimated ({log.estimated}): what is said is right only as far as these are.")
-    missing = known - rewarded
+    if waiting:
+        found.append(f"{waiting:,} of {known:,} decisions are left out until the window of their rewards is over.")
+    missing = known - rewarded - waiting
     if missing > _MISSING * known:
         found.append(
             f"{missing:,} of {known:,} decisions have no reward and are left out: what is said is about those that "
-            "have one, and is wrong if rewards are missing because of what was shown."
+            "have one, and is wrong if rewards are missing because of what was shown or earned. Where no reward means "
+            "that nothing was earned, say so: Rewards(default=0)."
         )
-    return found
+    return [*found, *log.cautions]
 
 
 #: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
@@ -130,7 +136,8 @@ def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
     """Why rewards do not suffice, where they are too few that say something; empty where they do.
 
     Those that say something differ from 0, from the least and from the greatest reward: clicks, failures where most
-    succeed, purchases. They are counted as their effective sample size, (Σ w)²/Σ w².
+    succeed, purchases. As many are counted as their effective sample size, (Σ w)²/Σ w², and as their share of the
+    weights is of that of all decisions: where heavy decisions are few, none of them may have failed by chance alone.
 
     >>> import numpy as np
     >>> few_rewards(np.array([1.0] * 5 + [0.0] * 995), np.full(1000, 2.0))
@@ -146,7 +153,8 @@ def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
     for common in (0.0, smallest, largest):
         informative = weights[rewards != common]
         total, squares = float(informative.sum()), float(informative @ informative)
-        counts[common] = total**2 / squares if squares > 0.0 else 0.0
+        shared = total * float(weights.sum()) / float(weights @ weights) if total > 0.0 else 0.0
+        counts[common] = min(shared, total**2 / squares) if squares > 0.0 else 0.0
     common = min(counts, key=lambda one: counts[one])
     if counts[common] >= LEAST_REWARDS:
         return ()

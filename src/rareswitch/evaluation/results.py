@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rareswitch.core import as_text, data_frame, draw
 from rareswitch.errors import several
 
 
@@ -194,10 +195,36 @@ class Evaluation:
         found: dict[str, Any] = _plain(asdict(self) | alarm)
         return found
 
-    def __str__(self) -> str:
-        from rareswitch.evaluation.text import evaluation_text
+    def to_frame(self) -> Any:
+        """A data frame (pandas) with a row for each candidate."""
+        gains = {gain.name: gain.interval for gain in self.gains}
+        return data_frame(
+            {
+                "candidate": value.candidate,
+                **interval_columns("value", value.interval),
+                **interval_columns("gain", gains[value.candidate]),
+                "level": None if value.interval is None else value.interval.level,
+                "decisions": value.overlap.decisions,
+                "ess": value.overlap.effective,
+                "unsupported": value.overlap.unsupported,
+                "refusals": " ".join(value.refusals),
+            }
+            for value in self.values
+        )
 
-        return evaluation_text(self)
+    def plot(self, path: str | None = None) -> Any:
+        """A Matplotlib figure, which is also written to a file where a path is given."""
+        return draw(self, path)
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def interval_columns(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """A value and both ends of its interval, as columns."""
+    if interval is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _plain(data: Any) -> Any:

@@ -30,6 +30,8 @@ class Scored:
     supports: list[Support | None]
     #: What other decisions do that makes them say nothing about it.
     otherwise: str = ""
+    #: Whether it was given by row, so that nothing tells what it was learned from.
+    given: bool = False
     _weights: list[FloatArray] = field(default_factory=list)
     _predicted: list[FloatArray] = field(default_factory=list)
     _expected: list[FloatArray] = field(default_factory=list)
@@ -67,6 +69,8 @@ class Scores:
     decisions: int = 0
     known: int = 0
     rewarded: int = 0
+    #: Of those without one, those whose window is open.
+    waiting: int = 0
     #: What is wrong with recorded propensities, where they are not those of the policies.
     mismatch: str = ""
     _rewards: list[FloatArray] = field(default_factory=list)
@@ -124,6 +128,8 @@ def score(
         logging, mismatch = logging_probabilities(source, log)
         scores.mismatch = scores.mismatch or mismatch
         scores.tally.add(log, logging)
+        if log.times is not None:
+            scores.waiting += int((np.isnan(log.rewards) & (log.times > source.open_from)).sum())
         _add(scores, candidates, predictor, log, logging)
         if progress is not None:
             progress(scores.known, decisions)
@@ -165,6 +171,7 @@ def _add(
         scored = scores.candidates[name]
         probabilities, applies, otherwise = played(name, candidate, log)
         scored.otherwise = otherwise or scored.otherwise
+        scored.given = isinstance(candidate, (np.ndarray, list))
         did = isinstance(candidate, str) and candidate == "logged"
         weights = (probabilities[rows, log.arm_indices] / (1.0 if did else log.propensities))[kept]
         scored._weights.append(weights)

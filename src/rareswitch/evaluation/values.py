@@ -73,7 +73,7 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     """What to bear in mind beside the number."""
     scores, able = question.scores, question.able
     scored = scores.candidates[question.name]
-    cautions = log_cautions(log, known=scores.known, rewarded=scores.rewarded)
+    cautions = log_cautions(log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting)
     applies = int(scored.applies.sum())
     if applies < scores.rewarded:
         others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
@@ -82,6 +82,8 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     if left and able:
         them = f"batch{'es' * (len(left) > 1)} {', '.join(left)}"
         cautions.append(f"{them} excluded: almost no overlap with this policy.")
+    if scored.given:
+        cautions.append("it was given as probabilities: if rewards of this log made them, they flatter it.")
     if question.reasons:
         return tuple(cautions)
     missed = max((question.known[batch].unsupported or 0.0) for batch in able)

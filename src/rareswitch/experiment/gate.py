@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, Result, number
+from rareswitch.core import FloatArray, Result, number
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.evaluation import Support, halves, policy_probabilities, refusals
+from rareswitch.evaluation import Support, combined, few_rewards, policy_probabilities, refusals, term_of
 from rareswitch.learner import Learner, State, posterior
 from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy
@@ -94,8 +95,8 @@ class GateReport(Result, frozen=True, kw_only=True):
     level: float
     #: What the policy may lose a decision.
     loss: float
-    #: What it earns more than the incumbent a decision, its standard error, and its lower bound; None where no reward
-    #: was looked at. Where all rewards are the same there is a gain, and no bound.
+    #: What it earns more than the incumbent a decision, its standard error, and its lower bound; None where the
+    #: decisions cannot tell.
     gain: float | None = None
     error: float | None = None
     bound: float | None = None
@@ -104,7 +105,7 @@ class GateReport(Result, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether rewards were looked at: whether they should be is told by the probabilities of arms alone."""
+        """Whether there is a gain."""
         return self.gain is not None
 
 
@@ -131,8 +132,8 @@ def judge(
     look
         Which try it is.
     """
-    support, held_out, smallest, largest = Support.zero(), 0, math.inf, -math.inf
-    known, slopes, residuals, first = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)], [np.zeros(0, dtype=np.bool_)]
+    support, held_out = Support.zero(), 0
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = [(np.zeros(0),) * 4]
     for chunk in chunks:
         held_out += len(chunk)
         rewarded = ~np.isnan(chunk.rewards)
@@ -150,13 +151,18 @@ def judge(
             )
         weights, model = new[rows, log.arm_indices] / log.propensities, predict(log.contexts)
         support += Support.of(weights, candidate=new, logging=old, available=log.available)
-        known.append(np.einsum("nk,nk->n", new - old, np.where(log.available, model, 0.0)))
-        slopes.append(weights - 1.0)
-        residuals.append(log.rewards - model[rows, log.arm_indices])
-        first.append(halves(log) == 1)
-        smallest, largest = min(smallest, float(log.rewards.min())), max(largest, float(log.rewards.max()))
-    told: dict[str, Any] = {"candidate": candidate.id, "held_out": held_out, "tested": support.count, "look": look}
-    told |= {"level": gate.level_of(look), "loss": gate.loss}
+        predicted = np.einsum("nk,nk->n", new - old, np.where(log.available, model, 0.0))
+        parts.append((predicted, weights, log.rewards - model[rows, log.arm_indices], log.rewards))
+    predicted, weights, residuals, rewards = (np.concatenate(column) for column in zip(*parts, strict=True))
+    report = partial(
+        GateReport,
+        candidate=candidate.id,
+        held_out=held_out,
+        tested=support.count,
+        look=look,
+        level=gate.level_of(look),
+        loss=gate.loss,
+    )
     _, reasons = refusals([support], left_out=held_out - support.count)
     if not reasons and support.missed > 0.0:
         share = 100.0 * support.missed / support.count
@@ -164,67 +170,18 @@ def judge(
             f"{share:.2g} % of what this policy would show had probability 0: of that a gate knows nothing, and the "
             "rest may gain less. Keep every arm possible, as with min_propensity=0.01.",
         )
-    if reasons:
-        return GateReport(promoted=False, reasons=reasons, **told)
-    columns: tuple[list[Any], ...] = (known, slopes, residuals, first)
-    gain, error, bound = lower_bound(*map(np.concatenate, columns), level=gate.level_of(look))
-    if smallest == largest:  # no spread from which a bound could be had, whatever the arms earn
-        reasons = (
-            f"All {support.count:,} have the same reward, {smallest:g}: nothing tells one arm from another. Wait for "
-            "other rewards, or advance without a gate.",
-        )
-        return GateReport(promoted=False, gain=gain, error=error, reasons=reasons, **told)
-    return GateReport(promoted=bound > -gate.loss, gain=gain, error=error, bound=bound, **told)
-
-
-def lower_bound(
-    known: FloatArray, slopes: FloatArray, residuals: FloatArray, half: BoolArray, *, level: float
-) -> tuple[float, float, float]:
-    """The mean of known + slopes·residuals, its standard error, and a bound above the truth in a share ``level`` only.
-
-    A decision that weighs much and failed, where failures are rare, may be missing by chance: the mean is then too high
-    and the spread of what came does not tell. Weights and residuals tell it by themselves, as both are seen often.
-    So the variance is the larger, and the third moment the lower, of those of the sum and of those that follow where a
-    residual does not depend on its weight; and Student's quantile t becomes t + |γ|(2t² + 1)/(6√n), with γ the
-    skewness where it is below 0 (Johnson 1978).
-
-    Parameters
-    ----------
-    known
-        (n,) what a model says.
-    slopes
-        (n,) weights less 1, of mean 0.
-    residuals
-        (n,) rewards less what the model says of them. Their level is taken off: it explains nothing, and that of one
-        half comes from the other.
-    half
-        (n,) which are in the first half.
-
-    Examples
-    --------
-    >>> values, half = np.arange(100.0), np.arange(100) % 2 < 1
-    >>> gain, _, bound = lower_bound(values, np.zeros(100), np.zeros(100), half, level=0.05)
-    >>> gain, round(bound, 2)
-    (49.5, 44.68)
-    """
-    from scipy.special import stdtrit
-
-    levels = np.zeros(len(known))
-    for side in (half, ~half):
-        if side.any():
-            levels[~side] = residuals[side].mean()
-    centred = residuals - levels
-    values = known + slopes * centred
-    count, mean = len(values), float(values.mean())
-    pulls, model = values - mean, known - known.mean()
-    variance = float(pulls @ pulls) / (count - 1)
-    if variance == 0.0:
-        return mean, 0.0, mean
-    variance = max(variance, float((model**2).mean() + (slopes**2).mean() * (centred**2).mean()))
-    third = min(0.0, float((pulls**3).mean()), float((slopes**3).mean() * (centred**3).mean()))
-    error, quantile = math.sqrt(variance / count), float(stdtrit(count - 1, 1.0 - level))
-    quantile += abs(third) / variance**1.5 * (2.0 * quantile**2 + 1.0) / (6.0 * math.sqrt(count))
-    return mean, error, mean - quantile * error
+    if reasons := reasons or few_rewards(rewards, weights):
+        return report(promoted=False, reasons=reasons)
+    # w - 1 has the mean 0, so that the level of the residuals says nothing, and is taken off
+    term = term_of(predicted + (weights - 1.0) * (residuals - residuals.mean()), support.effective)
+    # without any spread it plays as the incumbent, and its gain is certain
+    bound = combined([term], level=1.0 - 2.0 * gate.level_of(look)).low if term.variance > 0.0 else term.value
+    return report(
+        promoted=bound > -gate.loss,
+        gain=term.value,
+        error=math.sqrt(term.variance),
+        bound=bound,
+    )
 
 
 def linear_model(learner: Learner, state: State) -> Callable[[FloatArray], FloatArray]:

@@ -1,5 +1,6 @@
 """The one table of decisions: what was offered, what was chosen with which probability, and what came of it."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +40,14 @@ class Source(Protocol):
     @property
     def estimated(self) -> str:
         """How propensities were estimated; empty where they are exact."""
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What is to be borne in mind of its rewards, in sentences."""
+
+    @property
+    def open_from(self) -> float:
+        """Decisions made after that, in seconds since 1970, still wait for rewards: their window is open."""
 
     @property
     def dim(self) -> int | None:
@@ -102,6 +111,10 @@ class DecisionLog:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     #: How propensities were estimated; empty where they are those with which decisions were made.
     estimated: str = ""
+    #: What is to be borne in mind of the rewards, in sentences.
+    cautions: tuple[str, ...] = ()
+    #: Decisions made after that, in seconds since 1970, still wait for rewards.
+    open_from: float = math.inf
 
     if TYPE_CHECKING:  # columns may be given as lists, or as whatever becomes an array
 
@@ -124,6 +137,8 @@ class DecisionLog:
             batch_names: Sequence[str] = ("log",),
             policies: Mapping[str, Policy] | None = None,
             estimated: str = "",
+            cautions: tuple[str, ...] = (),
+            open_from: float = math.inf,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -227,7 +242,7 @@ class DecisionLog:
         """Of columns that were checked already, in their final types; those that are not given are None."""
         made = object.__new__(cls)
         none = dict.fromkeys(("contexts", "features", "arms", "codes", "behavior_probs", "baselines", "times"))
-        vars(made).update(none | columns)
+        vars(made).update(none | {"cautions": (), "open_from": math.inf} | columns)
         return made
 
     def _offered(self, arm_indices: IntArray, contexts: FloatArray | None) -> BoolArray:

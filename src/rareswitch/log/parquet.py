@@ -1,6 +1,7 @@
 """A log in Parquet: its parts, and which of their rows count."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -177,6 +178,8 @@ class ParquetLog:
         self.dim = dim or _common_dim(self.parts)
         meta = _common_meta(self.parts)
         self.estimated = meta.get(ESTIMATED, b"").decode(errors="replace")
+        self.cautions: tuple[str, ...] = ()
+        self.open_from = math.inf
         names = [name for name in (self.rows if only is None else only) if self.rows[name] or only is not None]
         if only is None and not names:
             raise EmptySetError(f"a log needs one decision at least; the {len(self.paths)} files have none.")

@@ -1,5 +1,6 @@
 """An experiment's store as a source of decisions, read some rows at a time."""
 
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -131,6 +132,8 @@ class StoredLog:
     """
 
     estimated = ""
+    cautions: tuple[str, ...] = ()
+    open_from = math.inf
 
     def __init__(
         self,
@@ -162,6 +165,14 @@ class StoredLog:
         self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies}
         self._counting: dict[str, Any] = {"default": default, "window": window}
         self._counting |= {} if window is None else {"now": now}
+        if window is not None and now is not None:
+            self.open_from = now - window
+        if default is not None and window is None:
+            self.cautions = (
+                f"there is no window, so that a decision without a reward counts as {default:g} at once, also where "
+                "its reward is still to come: values are too low as long as rewards are late. Say how late they may "
+                "be: Rewards(window=…).",
+            )
 
     def __repr__(self) -> str:
         batches = len(self.batch_names)

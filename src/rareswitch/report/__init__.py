@@ -1,7 +1,9 @@
 """Text, tables and pictures of results."""
 
 from rareswitch.report.effects_plot import draw_effects
+from rareswitch.report.effects_text import effects_text
 from rareswitch.report.evaluation_plot import draw_evaluation
+from rareswitch.report.evaluation_text import evaluation_text
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.experiment_text import caution_text
 from rareswitch.report.figures import (
@@ -12,6 +14,7 @@ from rareswitch.report.figures import (
     WIDTH,
     beside,
     check_target,
+    draw,
     figure,
     headline,
     name_points,
@@ -34,9 +37,12 @@ __all__ = [
     "beside",
     "caution_text",
     "check_target",
+    "draw",
     "draw_effects",
     "draw_evaluation",
     "draw_experiment",
+    "effects_text",
+    "evaluation_text",
     "figure",
     "headline",
     "name_points",

@@ -4,17 +4,11 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from rareswitch.evaluation import (
-    Effects,
-    Interval,
-    decimals,
-    effects_title,
-    label_of,
-    number_text,
-    percent_text,
-    shortened,
-)
-from rareswitch.report.figures import BLUE, DARK_GREY, GREY, WIDTH, beside, figure
+from rareswitch.core import percent_text
+from rareswitch.evaluation import Effects, Interval
+from rareswitch.report.effects_text import effects_title, label_of
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, WIDTH, beside, draw, figure
+from rareswitch.report.numerals import decimals, number_text, shortened
 
 #: Inches of a row, and of head and foot together; rows of room at least.
 ROW, ENDS, LEAST = 0.36, 1.9, 3
@@ -34,6 +28,7 @@ class Line(NamedTuple):
     reason: str
 
 
+@draw.register
 def draw_effects(found: Effects) -> Any:
     """A row for each arm, the best on top; or for all and for each group."""
     lines = [_line(shortened(label_of(one, found), NAME), one) for one in found.effects]

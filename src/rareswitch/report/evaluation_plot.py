@@ -7,17 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.evaluation import (
-    LEAST_POWER,
-    BatchValue,
-    Evaluation,
-    Value,
-    decimals,
-    number_text,
-    percent_text,
-    shortened,
-)
-from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, figure
+from rareswitch.core import percent_text
+from rareswitch.evaluation import LEAST_POWER, BatchValue, Evaluation, Value
+from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, draw, figure
+from rareswitch.report.numerals import decimals, number_text, shortened
 
 LIGHT = "#cfd6dc"
 #: Inches: of the picture, and of its head and foot; of a row, at least, and more for each batch; of all rows, about.
@@ -35,6 +28,7 @@ SMALL: dict[str, Any] = {"fontsize": 9.5, "color": DARK_GREY}
 BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2.0}
 
 
+@draw.register
 def draw_evaluation(evaluation: Evaluation) -> Any:
     """A row for each candidate, the same in all panels; refused ones have the reason in their row.
 

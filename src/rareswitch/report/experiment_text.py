@@ -1,7 +1,8 @@
 """Reports of experiments as text: status, updates, gates, lift, audits and verification."""
 
+from rareswitch.core import percent_text
 from rareswitch.errors import several
-from rareswitch.evaluation import Interval, bounds_text, decimals, number_text, percent_text
+from rareswitch.evaluation import Interval
 from rareswitch.experiment import (
     Advance,
     Audit,
@@ -16,6 +17,8 @@ from rareswitch.experiment import (
     WarmStart,
 )
 from rareswitch.plan import minute_text
+from rareswitch.report.evaluation_text import relative_text
+from rareswitch.report.numerals import bounds_text, decimals, number_text
 from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text
 from rareswitch.version import __version__
 
@@ -103,9 +106,7 @@ def lift_text(lift: Lift, *, cli: bool = False) -> str:
     whole, *weeks = lift.parts
     if whole.interval is None:
         return f"{title}: not identifiable: {' '.join(whole.refusals)}"
-    text = _gain(whole.interval)
-    if whole.other is not None and whole.other > 0.0:
-        text = f"{number_text(100.0 * whole.interval.value / whole.other, 1, sign=True)} %, {text}"
+    text = f"{relative_text(whole)}{_gain(whole.interval)}"
     text += f", on {several(whole.decisions, 'decision')} with a baseline{whole.assumes and f', {whole.assumes}'}"
     if weeks and weeks[-1].interval is not None and len(weeks) > 1:
         text += f"; {weeks[-1].name} {_gain(weeks[-1].interval)}"

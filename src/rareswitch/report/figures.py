@@ -1,6 +1,7 @@
 """Empty figures and how they are written; needs the extra ``rareswitch[plot]``."""
 
 from collections.abc import Container, Iterable, Mapping
+from functools import singledispatch
 from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.core import replacing
-from rareswitch.errors import FileFormatError, MissingExtraError
+from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
 
 BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"
 PALETTE = [BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY]
@@ -103,6 +104,12 @@ def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: M
 def beside(panel: Any, text: str, point: Any, offset: tuple[float, float], **style: Any) -> None:
     """A text at a distance, in points, from a point."""
     panel.annotate(text, point, xytext=offset, textcoords="offset points", **style)
+
+
+@singledispatch
+def draw(result: object) -> Any:
+    """The figure of a result."""
+    raise ParameterError(f"there is no picture of a {type(result).__name__}.")
 
 
 def save(made: Any, path: str | Path, caption: str = "") -> None:

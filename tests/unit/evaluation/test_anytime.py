@@ -8,53 +8,10 @@ import pytest
 from scipy import stats
 
 from rareswitch.errors import ParameterError, RareswitchError, ShapeError
-from rareswitch.evaluation.anytime import anytime, bounded
-from rareswitch.evaluation.intervals import pooled
+from rareswitch.evaluation.anytime import bounded
 
 #: A test that should pass does so with this probability, less one.
 RISK = 1e-6
-RUNS, LOOKS, SIZE = 300, 20, 100
-
-
-def test_rarely_ever_wrong_where_intervals_for_one_look_often_are() -> None:
-    rng = np.random.default_rng(1000)
-    wrong = {"anytime": 0, "one look": 0}
-    for _ in range(RUNS):
-        scores = (rng.random((LOOKS, SIZE)) < 0.4).astype(float)
-        values, errors = scores.mean(axis=1), scores.std(axis=1, ddof=1) / math.sqrt(SIZE)
-        ever = dict.fromkeys(wrong, False)
-        for look in range(1, LOOKS + 1):
-            columns = (values[:look], errors[:look])
-            for name, made in (("anytime", anytime), ("one look", pooled)):
-                found = made(*columns, counts=[SIZE] * look)
-                ever[name] |= not found.low <= 0.4 <= found.high
-        for name in wrong:
-            wrong[name] += ever[name]
-    bar = stats.binom.isf(RISK, RUNS, 0.05)
-    assert wrong["anytime"] <= bar < wrong["one look"]
-
-
-def test_a_first_look_follows_the_formula() -> None:
-    found = anytime([0.5], [0.01], counts=[10**9])
-    # V = 1 and ρ = 2, in variances of the batch
-    assert found.high - 0.5 == pytest.approx(0.01 * math.sqrt(3.0 * math.log(1.5 / 0.05**2)), rel=1e-6)
-    assert found.kind == "anytime"
-
-
-def test_wider_than_for_one_look_and_narrower_with_more_batches() -> None:
-    values, errors, counts = [0.5] * 12, [0.05] * 12, [200] * 12
-    once = pooled(values, errors, counts=counts)
-    widths = [
-        found.high - found.low
-        for found in (anytime(values[:many], errors[:many], counts=counts[:many]) for many in (1, 4, 12))
-    ]
-    assert widths[0] > widths[1] > widths[2] > once.high - once.low
-
-
-def test_no_errors_no_interval() -> None:
-    found = anytime([0.0, 0.0], [0.0, 0.0], counts=[5, 5])
-    assert (found.value, found.low, found.high) == (0.0, -math.inf, math.inf)
-    assert math.isnan(anytime([math.nan], [math.nan], counts=[5]).value)
 
 
 def test_bounded_rewards_are_rarely_ever_missed_with_large_weights() -> None:

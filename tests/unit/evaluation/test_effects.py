@@ -283,6 +283,7 @@ class Chunked:
         self._log, self._size = log, size
         self.batch_names, self.estimated, self.dim = log.batch_names, log.estimated, log.dim
         self.policies: Mapping[str, Policy] = log.policies
+        self.cautions, self.open_from = log.cautions, log.open_from
 
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         for first in range(0, len(self._log), self._size):
@@ -306,7 +307,7 @@ def test_what_was_never_shown_is_refused_without_a_number() -> None:
     assert one.interval is None
     assert one.p_value is None
     assert any(reason.startswith("showing blue") for reason in one.refusals)
-    assert "no answer" in str(effects(always, "blue", "red"))
+    assert "not identifiable" in str(effects(always, "blue", "red"))
     whole = uniform(400, [0.0, 0.0])
     assert effects(whole.select(whole.arm_indices == 0), "blue", "red")["blue"].interval is None
 

@@ -131,6 +131,7 @@ def test_chunks_make_no_difference() -> None:
 
     class Parts:
         batch_names, policies, estimated, dim = log.batch_names, log.policies, log.estimated, log.dim
+        cautions, open_from = log.cautions, log.open_from
 
         def chunks(self, *, contexts: bool = True) -> Any:
             for first in range(0, COUNT, 700):
@@ -270,12 +271,162 @@ def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
     assert often.earned.high - often.earned.low > 1.3 * (once.earned.high - once.earned.low)
 
 
-@pytest.mark.parametrize("anytime", [False, True])
-def test_rewards_that_are_all_alike_tell_no_error(anytime: bool) -> None:
-    found = evaluate(DecisionLog(**plain_log(rewards=np.zeros(2000))), Always("b"), anytime=anytime)
-    for one in (found.earned, found.gains[0].interval, found["always b"].interval):
-        assert one is not None
-        assert (one.low, one.high) == (-math.inf, math.inf)
+@pytest.mark.parametrize(("clicks", "words"), [(0, "All 2,000 rewards are 0"), (12, "rewards other than 0 support")])
+def test_few_rewards_identify_nothing(clicks: int, words: str) -> None:
+    found = evaluate(DecisionLog(**plain_log(rewards=np.arange(2000) < clicks)), Always("b"))
+    value, gain = found["always b"], found.gains[0]
+    assert value.interval is gain.interval is None
+    assert words in value.refusals[0]
+    assert "not identifiable" in str(found)
+
+
+def two_arms(rewards: np.ndarray, **more: Any) -> DecisionLog:
+    """Red and blue by turns, half and half."""
+    columns = {"arm_indices": np.arange(len(rewards)) % 2, "propensities": np.full(len(rewards), 0.5)}
+    return DecisionLog(**{**columns, "rewards": rewards, "arms": ["red", "blue"], **more})
+
+
+def width(log: DecisionLog, candidate: Any, **how: Any) -> float:
+    interval = evaluate(log, {"it": candidate}, **how)["it"].interval
+    assert interval is not None
+    return interval.high - interval.low
+
+
+def test_what_an_arm_earns_that_is_never_shown_does_not_matter() -> None:
+    rng = np.random.default_rng(11)
+    baskets = (rng.random(900) < 0.05) * np.exp(rng.normal(3.0, 1.0, size=900))
+    scale = np.where(np.arange(900) % 2 == 1, 1.0, 0.0)
+    widths = [width(two_arms(np.where(scale > 0, by * baskets, baskets)), Always("red")) for by in (1.0, 20.0, 200.0)]
+    assert max(widths) < 1.05 * min(widths)
+
+
+def rare_log(seed: int, batches: int = 6) -> DecisionLog:
+    """Clicks; a batch that shows both arms alike, then some in which the second is at its least probability."""
+    rng = np.random.default_rng(seed)
+    sizes, chances = [900, *[840] * (batches - 1)], [0.5, *[0.01] * (batches - 1)]
+    chance = np.repeat(chances, sizes)
+    arms = (rng.random(len(chance)) < chance).astype(int)
+    return DecisionLog(
+        arm_indices=arms,
+        propensities=np.where(arms == 1, chance, 1.0 - chance),
+        rewards=rng.random(len(chance)) < 0.1,
+        arms=["red", "blue"],
+        behavior_probs=np.column_stack([1.0 - chance, chance]),
+        batches=np.repeat(np.arange(batches), sizes),
+        batch_names=[*map(str, range(batches))],
+    )
+
+
+def test_later_batches_narrow_what_is_stationary() -> None:
+    """By √(450/492) = 0.956 on average: widths follow the share of clicks that came, whose errors are alike."""
+    ratios = [
+        width(rare_log(seed), Always("blue"), pooling="stationary") / width(rare_log(seed, 1), Always("blue"))
+        for seed in range(12)
+    ]
+    assert abs(np.mean(ratios) - 0.956) < 4 * 0.07 / math.sqrt(12)
+    assert 'pooling="stationary"' in " ".join(str(evaluate(rare_log(1), Always("blue"))).split())
+
+
+def test_value_and_gain_agree_under_drift() -> None:
+    """Two batches of 500 and 8,000, of means 0 and 1; the candidates are the policy that logged, and another."""
+    rng = np.random.default_rng(5)
+    batches = np.repeat([0, 1], [500, 8000])
+    log = two_arms(batches + rng.normal(size=8500), batches=batches, batch_names=["a", "b"])
+    found = evaluate(log, ["uniform", Always("red"), "logged"])
+    assert found.earned is not None
+    for value, gain in zip(found.values, found.gains, strict=True):
+        assert value.interval is not None
+        assert gain.interval is not None
+        assert value.interval.value == pytest.approx(found.earned.value + gain.interval.value, abs=1e-12)
+    own = found.gains[0].interval
+    assert own is not None
+    assert (own.value, own.low, own.high) == (0.0, 0.0, 0.0)
+
+
+def test_unsupported_play_makes_the_interval_longer_by_its_share_of_the_range() -> None:
+    rng, count = np.random.default_rng(2), 4000
+    places = rng.integers(2, size=count)
+    logging = np.tile([0.5, 0.5, 0.0], (count, 1))
+    log = DecisionLog(
+        arm_indices=places,
+        propensities=np.full(count, 0.5),
+        rewards=rng.random(count) < 0.3,
+        arms=["a", "b", "c"],
+        behavior_probs=logging,
+    )
+    without, some = (np.tile([(1 - p) / 2, (1 - p) / 2, p], (count, 1)) for p in (0.0, 0.008))
+    assert width(log, some) == pytest.approx(0.992 * width(log, without) + 2 * 0.008, rel=0.01)
+    found = evaluate(log, {"it": some})["it"]
+    assert any("had probability 0" in caution for caution in found.cautions)
+    assert any("given as probabilities" in caution for caution in found.cautions)
+
+
+def test_bounds_are_kept_and_a_lift_over_next_to_nothing_has_no_percentage() -> None:
+    rng = np.random.default_rng(3)
+    clicks = evaluate(two_arms((rng.random(4000) < 0.012).astype(float)), Always("red"), bounds=(0.0, 1.0))
+    assert clicks["always red"].interval is not None
+    assert clicks["always red"].interval.low >= 0.0
+    rewards = np.where(np.arange(4000) % 2 == 0, 0.0, 1.0) + rng.normal(size=4000)
+    lift = evaluate(two_arms(rewards, baselines=np.zeros(4000, dtype=int)), "uniform").lift[0]
+    assert lift.interval is not None
+    assert lift.interval.low > 0.0
+    assert lift.relative is None
+
+
+def test_several_candidates_hold_together() -> None:
+    log, names = logged([UNIFORM]), [f"c{k}" for k in range(5)]
+    together = evaluate(log, dict.fromkeys(names, GREEDY))
+    alone = evaluate(log, dict.fromkeys(names, GREEDY), simultaneous=False)
+    assert together["c0"].interval is not None
+    assert alone["c0"].interval is not None
+    assert together["c0"].interval.low < alone["c0"].interval.low
+    assert "hold together" in str(together)
+    assert together.questions == 5
+
+
+def test_rules_on_records_and_tables_are_candidates() -> None:
+    """Both are the same as probabilities; decisions without a record say nothing."""
+    rng, count = np.random.default_rng(8), 3000
+    ages = rng.integers(18, 80, size=count)
+    ids = [f"r{k}" for k in range(count)]
+    log = two_arms((rng.random(count) < 0.3).astype(float), ids=ids)
+    records = {one: {"age": int(age)} for one, age in zip(ids, ages, strict=True)}
+    chances = np.where(ages[:, None] > 40, [0.0, 1.0], [1.0, 0.0])
+    by_rule = evaluate(log, {"it": lambda record, arms: arms[record["age"] > 40]}, records=records)["it"]
+    by_table = evaluate(log, {"it": {k: "blue" if r["age"] > 40 else "red" for k, r in records.items()}})["it"]
+    assert by_rule.interval == by_table.interval == evaluate(log, {"it": chances})["it"].interval
+    part = {one: records[one] for one in ids[:2000]}
+    assert evaluate(log, {"it": lambda record, arms: arms[0]}, records=part)["it"].overlap.decisions == 2000
+    with pytest.raises(ParameterError, match="shows 'green' in row 0"):
+        evaluate(log, {"it": {"r0": "green"}})
+    with pytest.raises(ParameterError, match="records must be a dict"):
+        evaluate(log, "uniform", records=[1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "words"),
+    [
+        (Rewards(default=0), "there is no window"),
+        (Rewards(window="1h", default=0), "left out until the window of their rewards is over"),
+        (Rewards(window="1h"), "Rewards(default=0)"),
+    ],
+)
+def test_what_missing_rewards_mean_is_said(rewards: Rewards, words: str) -> None:
+    trial = create("memory:", "spring", dim=2, horizon=5000, seed=1, rewards=rewards)
+    ids = [f"r{k}" for k in range(1500)]
+    trial.decide_many(np.tile(np.eye(2), (1000, 1, 1)), ids=ids[:1000], now=0.0)
+    trial.reward_many(ids[:400], [float(k % 2) for k in range(400)], now=10.0)
+    trial.decide_many(np.tile(np.eye(2), (500, 1, 1)), ids=ids[1000:], now=7000.0)
+    assert words in " ".join(evaluate(trial.logged(now=7200.0), "uniform").values[0].cautions)
+
+
+def test_results_are_data() -> None:
+    found = evaluate(logged([UNIFORM, GREEDY]), {"greedy": GREEDY, "never": Always("3")})
+    frame = found.to_frame()
+    assert frame.candidate.tolist() == ["greedy", "never"]
+    assert found["greedy"].interval is not None
+    assert frame.value[0] == found["greedy"].interval.value
+    assert found.plot().axes
 
 
 def test_rewards_may_be_huge() -> None:

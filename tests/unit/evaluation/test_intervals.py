@@ -1,156 +1,150 @@
-"""Pooled values of batches: what they are, that their intervals hold, and what batches that know little do to them."""
+"""Sums over batches: what their intervals are, that they hold, and that those for every look contain them."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
-from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.evaluation.intervals import iid, moved, pooled, usable
+from rareswitch.errors import ParameterError
+from rareswitch.evaluation.intervals import Term, combined, drift_p_value, hall_inverse, iid, probability, term_of
 
-NAN, INF = math.nan, math.inf
 SIZES = (60, 60, 120, 240)
 #: A test that should pass does so with this probability, less one.
 RISK = 1e-6
+RNG = np.random.Generator
 
 
-class Run(NamedTuple):
-    """What an adaptive log says of one arm, batch by batch: (B,) each."""
-
-    values: FloatArray
-    errors: FloatArray
-    counts: FloatArray
-    spreads: FloatArray
-
-
-def adaptive_logs(runs: int, click: float, seed: int) -> list[Run]:
-    """Two arms with equal clicks; each batch plays the arm that did better so far 4 times in 5; arm 0 is asked for."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for _ in range(runs):
-        totals, plays, parts = np.zeros(2), np.full(2, 1e-9), []
-        for size in SIZES:
-            first = 0.5 if plays.sum() < 1.0 else 0.8 if totals[0] / plays[0] >= totals[1] / plays[1] else 0.2
-            chosen = rng.random(size) < first
-            rewards = (rng.random(size) < click).astype(float)
-            scores = np.where(chosen, rewards / first, 0.0)
-            parts.append((scores.mean(), scores.std(ddof=1) / math.sqrt(size), size, 1.0 / first))
-            totals += [rewards[chosen].sum(), rewards[~chosen].sum()]
-            plays += [chosen.sum(), (~chosen).sum()]
-        made.append(Run(*np.array(parts, dtype=np.float64).T))
-    return made
+def adaptive_terms(draw: Callable[[int], FloatArray], rng: RNG) -> list[Term]:
+    """Arm 0 of two that are alike; each batch plays the one that did better so far 4 times in 5."""
+    totals, plays, terms = np.zeros(2), np.full(2, 1e-9), list[Term]()
+    for size in SIZES:
+        first = 0.5 if plays.sum() < 1.0 else 0.8 if totals[0] / plays[0] >= totals[1] / plays[1] else 0.2
+        chosen, rewards = rng.random(size) < first, draw(size)
+        terms.append(term_of(np.where(chosen, rewards / first, 0.0), size * first).scaled(size / sum(SIZES)))
+        totals += [rewards[chosen].sum(), rewards[~chosen].sum()]
+        plays += [chosen.sum(), (~chosen).sum()]
+    return terms
 
 
-def test_each_batch_has_the_weight_of_its_effective_decisions() -> None:
-    found = pooled([1.0, 2.0], [0.1, 0.2], counts=[400, 200], spreads=[1.0, 2.0])
-    variances = (np.array([20.0, 10.0]) / 30.0 * [0.1, 0.2]) ** 2
-    error, freedom = math.sqrt(variances.sum()), variances.sum() ** 2 / (variances**2 / [399.0, 99.0]).sum()
-    assert found.value == pytest.approx(4.0 / 3.0)
-    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, freedom) * error)
-    assert found.value - found.low == pytest.approx(found.high - found.value)
-    assert (found.kind, found.level) == ("batch-studentised", 0.95)
+def test_a_sum_has_welchs_degrees_of_freedom() -> None:
+    interval = combined([Term(0.5, 0.01, 0.0, 399.0), Term(1.0, 0.04, 0.0, 99.0)], level=0.95)
+    freedom = 0.05**2 / (0.01**2 / 399.0 + 0.04**2 / 99.0)
+    assert interval.value == pytest.approx(1.5)
+    assert interval.high - interval.value == pytest.approx(stats.t.ppf(0.975, freedom) * math.sqrt(0.05))
+    assert interval.value - interval.low == pytest.approx(interval.high - interval.value)
+    assert (interval.kind, interval.level) == ("by batch", 0.95)
 
 
-def test_one_batch_has_students_interval() -> None:
-    scores = np.random.default_rng(1).random(25)
-    found = pooled([scores.mean()], [scores.std(ddof=1) / 5.0], counts=[25])
-    expected = stats.ttest_1samp(scores, 0.0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx(expected)
+def test_one_batch_without_skewness_has_students_interval() -> None:
+    rows = np.random.default_rng(1).random(25)
+    expected = stats.ttest_1samp(rows, 0.0).confidence_interval(0.95)
+    interval = combined([term_of(rows)._replace(third=0.0)], level=0.95)
+    assert (interval.low, interval.high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("click", [0.1, 0.5])
 def test_intervals_of_adaptive_logs_hold(click: float) -> None:
-    runs = adaptive_logs(1000, click, seed=1000)
-    intervals = [pooled(run.values, run.errors, counts=run.counts, spreads=run.spreads) for run in runs]
-    held = sum(one.low <= click <= one.high for one in intervals)
-    assert held >= stats.binom.ppf(RISK, len(runs), 0.935)
-    assert held <= stats.binom.isf(RISK, len(runs), 0.97)
+    rng, runs = np.random.default_rng(1000), 1000
+    intervals = [
+        combined(adaptive_terms(lambda size: (rng.random(size) < click).astype(float), rng), level=0.95)
+        for _ in range(runs)
+    ]
+    held = sum(interval.low <= click <= interval.high for interval in intervals)
+    assert stats.binom.ppf(RISK, runs, 0.935) <= held <= stats.binom.isf(RISK, runs, 0.975)
 
 
-def test_an_interval_is_longer_where_the_estimate_is_skewed() -> None:
-    """Johnson's: t + |γ|(2t² + 1)/6 on the side of the long tail, with γ the skewness of the pooled value."""
-    columns: dict[str, Any] = {"counts": [10_000, 10_000], "spreads": [1.0, 1.0]}
-    plain = pooled([0.5, 0.5], [0.1, 0.1], **columns)
-    error, half = 0.1 / math.sqrt(2.0), plain.high - 0.5
-    third = 2.0 * 0.1**3 * 0.3  # of two alike of skewness 0.3: 0.3/√2 together
-    student = half / error
-    more = 0.3 / math.sqrt(2.0) * (2.0 * student**2 + 1.0) / 6.0 * error
+def test_halls_transformation_is_inverted() -> None:
+    for skewness in (-0.8, 0.05, 0.5):
+        for quantile in (-1.96, 1.96):
+            error = hall_inverse(quantile, skewness)
+            back = error + skewness * error**2 / 3.0 + skewness**2 * error**3 / 27.0 + skewness / 6.0
+            assert back == pytest.approx(quantile)
+
+
+def test_the_end_on_the_side_of_the_long_tail_is_halls_and_the_other_students() -> None:
+    plain = combined([Term(0.5, 0.01, 0.0, 1e9)], level=0.95)
     for sign in (1.0, -1.0):
-        found = pooled([0.5, 0.5], [0.1, 0.1], thirds=[sign * third / 2.0] * 2, **columns)
-        longer, other = (found.high - 0.5, 0.5 - found.low)[:: int(sign)]
-        assert longer == pytest.approx(half + more)
-        assert other == pytest.approx(half)
+        skewed = combined([Term(0.5, 0.01, sign * 0.3 * 0.1**3, 1e9)], level=0.95)
+        longer, other = (skewed.high - 0.5, 0.5 - skewed.low)[:: int(sign)]
+        assert longer == pytest.approx(-0.1 * hall_inverse(-1.959964, 0.3), rel=1e-5)
+        assert other == pytest.approx(plain.high - 0.5)
 
 
-def test_a_batch_without_spread_in_its_scores_does_not_make_the_value_certain() -> None:
-    alone = pooled([0.3], [0.02], counts=[400])
-    beside = pooled([0.3, 0.0], [0.02, 0.0], counts=[400, 400])
-    assert beside.value == pytest.approx(0.15)
-    # half of the pooled variance, 0.02²/2, of the two batches alike
-    assert usable([0.3, 0.0], [0.02, 0.0], [400, 400]).errors[1] == pytest.approx(0.02 / 2.0)
-    assert beside.high - beside.low >= (alone.high - alone.low) / 2.0
+def test_rows_that_do_not_vary_say_nothing() -> None:
+    for anytime in (False, True):
+        interval = combined([term_of(np.zeros(50)), term_of(np.zeros(50))], level=0.95, anytime=anytime)
+        assert (interval.value, interval.low, interval.high) == (0.0, -math.inf, math.inf)
+    assert math.isinf(term_of(np.ones(1)).variance)
 
 
-def test_scores_that_are_all_alike_say_nothing() -> None:
-    found = pooled([0.0, 0.0], [0.0, 0.0], counts=[50, 50])
-    assert (found.value, found.low, found.high) == (0.0, -INF, INF)
-    naive = iid([0.0], [0.0], [50])
-    assert (naive.low, naive.high) == (-INF, INF)
+def lognormal(rng: RNG, size: int) -> FloatArray:
+    """Revenue of mean 1: 6 % buy."""
+    return np.asarray((rng.random(size) < 0.06) * np.exp(1.3 * rng.normal(size=size) - 0.845) / 0.06)
 
 
-def test_batches_without_an_estimate_or_an_error_are_left_out() -> None:
-    with_them = pooled([0.5, NAN, 0.7], [0.1, NAN, INF], counts=[50, 50, 1], spreads=[1.0, 2.0, 1.0])
-    assert with_them == pooled([0.5], [0.1], counts=[50])
-    nothing = pooled([NAN], [NAN], counts=[5])
-    assert math.isnan(nothing.value)
-    assert (nothing.low, nothing.high) == (-INF, INF)
+def test_intervals_for_every_look_are_rarely_ever_wrong_and_contain_those_for_one() -> None:
+    rng, runs, looks = np.random.default_rng(1000), 300, 20
+    wrong = {True: 0, False: 0}
+    for _ in range(runs):
+        terms = [term_of((rng.random(100) < 0.4).astype(float)) for _ in range(looks)]
+        ever = {True: False, False: False}
+        for look in range(1, looks + 1):
+            pooled = [term.scaled(1.0 / look) for term in terms[:look]]
+            often, once = (combined(pooled, level=0.95, anytime=anytime) for anytime in (True, False))
+            assert often.low <= once.low < once.high <= often.high
+            for anytime, interval in ((True, often), (False, once)):
+                ever[anytime] |= not interval.low <= 0.4 <= interval.high
+        wrong = {anytime: wrong[anytime] + ever[anytime] for anytime in wrong}
+    bar = stats.binom.isf(RISK, runs, 0.05)
+    assert wrong[True] <= bar < wrong[False]
+
+
+def test_intervals_for_every_look_hold_for_revenue() -> None:
+    rng, runs = np.random.default_rng(1001), 400
+    wrong = 0
+    for _ in range(runs):
+        terms, ever = [term_of(lognormal(rng, 300)) for _ in range(6)], False
+        for look in range(2, 7):  # before 20 buyers there is no answer
+            interval = combined([term.scaled(1.0 / look) for term in terms[:look]], level=0.95, anytime=True)
+            ever |= not interval.low <= 1.0 <= interval.high
+        wrong += ever
+    assert wrong <= stats.binom.isf(RISK, runs, 0.05)
+
+
+def test_a_first_look_follows_the_formula_of_the_mixture() -> None:
+    interval = combined([Term(0.5, 1e-4, 0.0, 1e9)], level=0.95, anytime=True)
+    # V = 1 and ρ = 2, in variances of the batch
+    assert interval.high - 0.5 == pytest.approx(0.01 * math.sqrt(3.0 * math.log(1.5 / 0.05**2)), rel=1e-6)
+    assert interval.kind == "anytime"
 
 
 def test_the_naive_interval_is_that_of_all_rows() -> None:
-    rng = np.random.default_rng(2)
-    parts = [rng.normal(size=30), 1.0 + rng.normal(size=70), rng.normal(size=1)]
-    values = [part.mean() for part in parts]
-    errors = [part.std(ddof=1) / math.sqrt(len(part)) for part in parts[:2]] + [INF]
-    rows = np.concatenate(parts)
-    found = iid(values, errors, [30, 70, 1])
+    rows = np.random.default_rng(2).normal(size=101)
+    interval = iid(rows, level=0.95)
     half = stats.norm.ppf(0.975) * rows.std(ddof=1) / math.sqrt(101)
-    assert (found.value, found.high - found.value) == pytest.approx((rows.mean(), half))
-    assert found.kind == "i.i.d."
+    assert (interval.value, interval.high - interval.value) == pytest.approx((rows.mean(), half))
+    assert interval.kind == "i.i.d."
 
 
-def test_batches_that_moved_are_told_from_those_that_did_not() -> None:
-    rng = np.random.default_rng(3)
-    alarms = 0
+def test_batches_that_drifted_are_told_from_those_that_did_not() -> None:
+    rng, alarms = np.random.default_rng(3), 0
     for _ in range(1000):
-        scores = rng.normal(size=(6, 20))
-        values, errors = scores.mean(axis=1), scores.std(axis=1, ddof=1) / math.sqrt(20)
-        alarms += moved(values, errors, counts=[20] * 6) < 0.01
+        terms = [term_of(rng.normal(size=20)) for _ in range(6)]
+        alarms += drift_p_value(terms) < 0.01
     assert alarms <= stats.binom.isf(RISK, 1000, 0.0125)  # Welch's own error at six groups of 20 is below a quarter
-    assert moved(values + np.arange(6), errors, counts=[20] * 6) < 1e-6
+    assert drift_p_value([term._replace(value=term.value + k) for k, term in enumerate(terms)]) < 1e-6
 
 
-def test_moving_needs_two_batches_with_an_error() -> None:
-    assert moved([1.0], [0.1]) == 1.0
-    assert moved([1.0, 5.0], [0.1, 0.0]) == 1.0
-    assert moved([1.0, 5.0], [0.1, NAN]) == 1.0
-    assert moved([1.0, 1.2], [0.1, 0.1]) == pytest.approx(stats.chi2.sf(2.0, 1))
+def test_drift_needs_two_batches_with_an_error() -> None:
+    exact, certain = Term(1.0, 0.01, 0.0, 1e12), Term(5.0, 0.0, 0.0, 1e12)
+    assert drift_p_value([exact]) == drift_p_value([exact, certain]) == 1.0
+    assert drift_p_value([exact, exact._replace(value=1.2)]) == pytest.approx(stats.chi2.sf(2.0, 1), rel=1e-6)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, NAN, "high"])
+@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, math.nan, "high"])
 def test_a_level_is_between_0_and_1(level: float) -> None:
     with pytest.raises(ParameterError, match="level"):
-        pooled([1.0], [0.1], counts=[10], level=level)
-
-
-def test_columns_must_fit() -> None:
-    with pytest.raises(ShapeError, match=r"values \(2,\), errors \(1,\)"):
-        pooled([1.0, 2.0], [0.1], counts=[10, 10])
-    with pytest.raises(ShapeError, match="errors must be numbers"):
-        pooled([1.0], ["small"], counts=[10])  # type: ignore[list-item]
-    with pytest.raises(ParameterError, match="counts and spreads above 0"):
-        pooled([1.0], [0.1], counts=[0])
-    with pytest.raises(ParameterError, match="errors must be at least 0"):
-        pooled([1.0], [-0.1], counts=[10])
+        probability(level)

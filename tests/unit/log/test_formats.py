@@ -1,4 +1,5 @@
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -162,6 +163,8 @@ def test_no_chunk_is_no_log() -> None:
         batch_names: tuple[str, ...] = ()
         policies: dict[str, Policy] = {}  # noqa: RUF012
         estimated = ""
+        cautions: tuple[str, ...] = ()
+        open_from = math.inf
         dim = None
 
         def chunks(self, *, contexts: bool = True) -> object:

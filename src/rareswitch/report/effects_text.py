@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from textwrap import fill
 
-from rareswitch.core import table
+from rareswitch.core import percent_text, table
 from rareswitch.errors import several
-from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects
-from rareswitch.evaluation.effect_scores import BASELINE, REST
-from rareswitch.evaluation.numerals import bounds_text, decimals, number_text, percent_text, shortened
-from rareswitch.evaluation.results import Interval
+from rareswitch.evaluation import BASELINE, REST, BatchPart, Effect, Effects, Interval
+from rareswitch.report.numerals import bounds_text, decimals, number_text, shortened
+from rareswitch.report.text import as_text
 
 WIDTH = 100
 #: Before numbers that rest on estimated propensities.
@@ -40,7 +39,8 @@ def _every(found: Effects) -> bool:
     return not found.by and len(found.effects) > 1
 
 
-def effects_text(found: Effects) -> str:
+@as_text.register
+def effects_text(found: Effects, *, cli: bool = False) -> str:
     """A table, what is to be borne in mind, and why there is no answer where there is none."""
     mark, digits = ABOUT if found.estimated else "", decimals(one.interval for one in found.effects)
     rows = [

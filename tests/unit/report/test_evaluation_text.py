@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from rareswitch.evaluation import Evaluation, evaluation_text
+from rareswitch.evaluation import Evaluation
+from rareswitch.report import evaluation_text
 from reference.evaluations import REFUSAL, USUAL, evaluation, interval, value
 
 LONG = {f"candidates/a policy with a very long name, number {k}.policy": (0.1, 0.01) for k in range(30)}
@@ -35,8 +36,10 @@ def test_no_line_is_wider_than_a_terminal(shown: Evaluation) -> None:
 
 
 def test_the_lift_is_the_first_line_and_its_weeks_follow() -> None:
-    first, *weeks = evaluation_text(evaluation()).split("\n\n")[0].splitlines()
-    assert first == "Lift over the baseline so far: +8.2 %, +0.0123 per decision (95 %: +0.0045 to +0.0201)."
+    first, second, *weeks = evaluation_text(evaluation()).split("\n\n")[0].splitlines()
+    assert flat(f"{first} {second}") == (
+        "Lift over the baseline so far: +8.2 % (+3.0 % to +13.4 %), +0.0123 per decision (95 %: +0.0045 to +0.0201)."
+    )
     assert weeks[0].split() == ["week", "2026-11-02", "+0.011", "−0.009", "to", "+0.031", "3,002", "decisions"]
     assert weeks[2].split() == ["week", "2026-11-16", "not", "identifiable", "3,016", "decisions"]
     assert weeks[3] == "  - not identifiable: only 12 decisions of that week have a reward."
@@ -99,7 +102,7 @@ def test_an_alarm_names_the_arm_that_came_too_often() -> None:
 def test_batches_are_told_on_request() -> None:
     text = evaluation_text(evaluation(), batches=True)
     rows = [line.split() for line in text.splitlines()]
-    assert ["1", "03fa9c0e77b1", "not", "identifiable", "1,900", "1.50", "0", "%"] in rows
+    assert ["1", "03fa9c0e", "not", "identifiable", "1,900", "1.50", "0", "%"] in rows
     assert ["2", "13fa9c0e77b1", "0.143", "0.119", "to", "0.167", "0.012", "1,901", "2.50", "0", "%"] in rows
     assert "by batch" not in evaluation_text(evaluation())
     assert "as if all decisions were independent 0.1430 (0.1333 to 0.1527)" in flat(text)

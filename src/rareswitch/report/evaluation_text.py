@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from textwrap import fill
 
-from rareswitch.core import table
+from rareswitch.core import percent_text, table
 from rareswitch.errors import several
-from rareswitch.evaluation.numerals import LONGEST, bounds_text, decimals, number_text, percent_text, shortened
-from rareswitch.evaluation.results import Calibration, Difference, Evaluation, Interval, Value
+from rareswitch.evaluation import Calibration, Difference, Evaluation, Interval, Value
+from rareswitch.report.numerals import LONGEST, bounds_text, decimals, number_text, shortened
+from rareswitch.report.text import as_text
 
 WIDTH = 100
 #: Characters of a candidate's name in a table, at least.
@@ -22,7 +23,8 @@ KINDS = {
 }
 
 
-def evaluation_text(evaluation: Evaluation, *, batches: bool = False) -> str:
+@as_text.register
+def evaluation_text(evaluation: Evaluation, *, batches: bool = False, cli: bool = False) -> str:
     r"""What is known, and why the rest is not.
 
     Parameters
@@ -32,7 +34,7 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False) -> str:
 
     Examples
     --------
-    >>> from rareswitch.evaluation.results import Overlap
+    >>> from rareswitch.evaluation import Overlap
     >>> rests = Overlap(decisions=4000, mean_weight=0.0, mean_weight_error=0.0, unsupported=1.0, effective=0.0,
     ...                 largest=0.0, largest_share=0.0)
     >>> refused = Value(candidate="red", interval=None, refusals=("The log never shows red.",), estimator="ips",
@@ -81,14 +83,21 @@ def _whole_lift(whole: Difference, mark: str) -> str:
     if whole.interval is None:
         return _listed(f"{title}: not identifiable.", whole.refusals)
     gain, digits = whole.interval, decimals([whole.interval])
-    text = f"{title}: "
-    if whole.relative is not None:
-        share = [f"{number_text(100.0 * end, 1, sign=True)} %" for end in (whole.relative.low, whole.relative.high)]
-        text += f"{mark}{number_text(100.0 * whole.relative.value, 1, sign=True)} % ({' to '.join(share)}), "
-    text += f"{mark}{number_text(gain.value, digits, sign=True)} per decision"
+    text = f"{title}: {relative_text(whole, mark)}{mark}{number_text(gain.value, digits, sign=True)} per decision"
     text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
     text += f", {whole.assumes}" if whole.assumes else ""
     return _filled(f"{text}.", later="  ")
+
+
+def relative_text(lift: Difference, mark: str = "") -> str:
+    """A lift as a share of what it is over, with a comma behind it; empty where that may be 0 or less."""
+    if lift.relative is None:
+        return ""
+    value, low, high = (
+        f"{number_text(100.0 * end, 1, sign=True)} %"
+        for end in (lift.relative.value, lift.relative.low, lift.relative.high)
+    )
+    return f"{mark}{value} ({low} to {high}), "
 
 
 def _earned(evaluation: Evaluation) -> str:
@@ -195,7 +204,7 @@ def _by_batch(one: Value, mark: str) -> str:
             ]
         unsupported = "unknown" if batch.unsupported is None else percent_text(batch.unsupported)
         cells += [f"{batch.decisions:,}", _large(batch.spread, 2), unsupported]
-        rows.append([str(batch.batch + 1), batch.name[:12], *cells])
+        rows.append([str(batch.batch + 1), batch.name[:8], *cells])
     if rows:
         head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "unsupported"]
         text += f"\n{table(head, rows, left=2)}"

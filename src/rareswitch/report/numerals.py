@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from statistics import median
 
-from rareswitch.evaluation.results import Interval
+from rareswitch.evaluation import Interval
 
 #: Characters of a name, at most.
 LONGEST = 40
@@ -45,17 +45,6 @@ def bounds_text(interval: Interval, digits: int, *, sign: bool = False) -> str:
     '0.1550 to 0.1690'
     """
     return f"{number_text(interval.low, digits, sign=sign)} to {number_text(interval.high, digits, sign=sign)}"
-
-
-def percent_text(share: float) -> str:
-    """A share, or a level, in percent.
-
-    >>> percent_text(0.95), percent_text(0.0004), percent_text(1e-9), percent_text(0.0)
-    ('95 %', '0.04 %', '< 0.01 %', '0 %')
-    """
-    if 0.0 < share < 1e-4:
-        return "< 0.01 %"
-    return f"{100.0 * share:.{2 if 0.0 < share < 0.001 else 1}f}".rstrip("0").rstrip(".") + " %"
 
 
 def shortened(name: str, width: int = LONGEST) -> str:
