@@ -248,3 +248,20 @@ def test_files_of_other_tools_are_imported_by_the_names_of_their_columns(
     assert stored[0] == stored[1]
     with pytest.raises(FileFormatError, match="needs the ids of decisions and vectors of 3 features, and here ids"):
         import_parts(foreign, [path], learner=learner, policies=policies, columns=names | {"id": None})
+
+
+def test_features_that_are_not_those_of_the_arm_index_are_refused(tmp_path: Path) -> None:
+    learner, state = begun()
+    write_rows(tmp_path / "log.parquet", played(Run.of(learner, state), count=4), 3)
+    table = parquet.read_table(tmp_path / "log.parquet")
+    arms = np.array(table["contexts"].to_pylist()).reshape(4, -1, 3)
+    right = (arms == np.array(table["features"].to_pylist())[:, None]).all(axis=2).argmax(axis=1)
+    for indices, refused in ((right, False), (np.where(np.arange(4) == 2, (right + 1) % arms.shape[1], right), True)):
+        parquet.write_table(table.append_column("arm_index", pa.array(indices)), tmp_path / "log.parquet")
+        store = store_at("memory:")
+        if refused:
+            with pytest.raises(FileFormatError, match=r"row 2 .* has other features than the arm at its arm_index"):
+                import_parts(store, [tmp_path / "log.parquet"], learner=learner, policies=[state.policy.id])
+        else:
+            import_parts(store, [tmp_path / "log.parquet"], learner=learner, policies=[state.policy.id])
+            assert [row.arm_index for row, _ in content(store)] == right.tolist()
