@@ -12,7 +12,16 @@ from rareswitch.learner.bounds import (
 )
 from rareswitch.learner.catalogue import LEARNERS, all_learners, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
-from rareswitch.learner.confidence import LEAST_DELTA, ConfidenceMode, Intervals, SelfNormalized
+from rareswitch.learner.confidence import (
+    LEAST_DELTA,
+    ConfidenceMode,
+    GridLearner,
+    IntervalLearner,
+    Intervals,
+    OneModelRule,
+    SelfNormalized,
+    StaleLearner,
+)
 from rareswitch.learner.foresight import Foresight, certified_cost
 from rareswitch.learner.grids import (
     AdaptiveGrid,
@@ -25,8 +34,6 @@ from rareswitch.learner.grids import (
     warm_start,
     whole_ends,
 )
-from rareswitch.learner.interval_learner import GridLearner, IntervalLearner, OneModelRule, StaleLearner
-from rareswitch.learner.kernels import best_columns
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.one_model import (
     OFUL,
@@ -38,6 +45,7 @@ from rareswitch.learner.one_model import (
     StaleThompsonSampling,
     ThompsonSampling,
 )
+from rareswitch.learner.planning import best_columns
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.reserve import Uncertainty

@@ -11,9 +11,8 @@ import numpy as np
 from rareswitch.core import ContextSets, Stats
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.learner.bounds import Batched, Contexts, guarantee_of
-from rareswitch.learner.confidence import Intervals
+from rareswitch.learner.confidence import GridLearner, Intervals
 from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, StaticGrid, as_grid_or_adaptive
-from rareswitch.learner.interval_learner import GridLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import design_of_sets, setting

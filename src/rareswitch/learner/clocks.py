@@ -8,16 +8,34 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.core import FloatArray, IntArray, inverse_root, whole
+from rareswitch.core import FloatArray, IntArray, absorb, inverse_root, whole
 from rareswitch.errors import ParameterError
-from rareswitch.learner.kernels import first_growth
+from rareswitch.lanes import compiled
 
 #: A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that rounding does not decide exact ties.
 TOLERANCE = 1e-9
 
 
+@compiled
+def first_growth(features, layers, roots, growths, bar):  # type: ignore[no-untyped-def]
+    """After how many decisions some layer's determinant has grown to ``bar``; 0 if none does.
+
+    ``features`` (n, d) are absorbed into the model of ``layers`` (n,), none where that is negative; ``roots`` (S, d, d)
+    and ``growths`` (S,), relative to the frozen determinants, are where the models stand, and are used up.
+    """
+    dim = features.shape[1]
+    image = np.zeros(dim)
+    sums = np.zeros(dim)
+    for s in range(features.shape[0]):
+        if layers[s] >= 0:
+            growths[layers[s]] *= absorb(roots[layers[s]], features[s], image, sums)
+            if growths[layers[s]] >= bar:
+                return s + 1
+    return 0
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Progress:
+class ModelGrowth:
     """How far the S linear models behind a policy have come since it was made."""
 
     #: (S, d, d) Σ xxᵀ that each was frozen with, and the decisions behind them, (S,).
@@ -84,14 +102,14 @@ class Clock(ABC):
         """The policies over which a forecast of ``decisions`` more is spread."""
         return max(1, len(planned))
 
-    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+    def due(self, progress: ModelGrowth, features: FloatArray, models: IntArray) -> int | None:
         """After how many of the decisions with these chosen features (n, d) the next policy is due; None: not yet.
 
         ``models`` (n,) says which model each of them teaches, -1 for none.
         """
         return None
 
-    def early(self, progress: Progress) -> str | None:
+    def early(self, progress: ModelGrowth) -> str | None:
         """Why the features of the decisions so far call for the next policy now; None where they do not."""
         return None
 
@@ -133,7 +151,7 @@ class DeterminantGrowth(ToTheHorizon):
         super().__post_init__()
         vars(self).update(factor=growth_factor("factor", self.factor))
 
-    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+    def due(self, progress: ModelGrowth, features: FloatArray, models: IntArray) -> int | None:
         return first_growth(features, models, progress.roots.copy(), progress.growths.copy(), self.bar) or None
 
     @property
@@ -159,7 +177,7 @@ class EveryInformativeStep(ToTheHorizon):
     uses_features: ClassVar[bool] = True
     every_step: ClassVar[bool] = True
 
-    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+    def due(self, progress: ModelGrowth, features: FloatArray, models: IntArray) -> int | None:
         taught = np.flatnonzero(models >= 0)
         return int(taught[0]) + 1 if len(taught) else None
 

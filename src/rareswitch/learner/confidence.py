@@ -1,11 +1,18 @@
-"""How wide a confidence interval is: the multiplier α of √(xᵀΛ⁻¹x), and the ridge λ inside Λ."""
+"""Confidence intervals, the multiplier α of √(xᵀΛ⁻¹x) and the ridge λ inside Λ, and the learners that have them."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
 
-from rareswitch.core import LARGEST_SCALE, number, whole
+from rareswitch.core import LARGEST_SCALE, number
 from rareswitch.errors import ParameterError
+from rareswitch.learner.bounds import Switching, guarantee_of
+from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
+from rareswitch.learner.grids import StaticGrid, as_grid, geometric_grid, paper_grid
+from rareswitch.learner.learner import Learner, Parts
+from rareswitch.learner.rule import OneModel, SumsRule
+from rareswitch.learner.settings import count, real, setting, setting_metadata
 
 ConfidenceMode = Literal["paper", "tight"]
 #: The smallest failure probability, whose inverse is still a number.
@@ -36,7 +43,7 @@ def independent_intervals(
     ridge: float | None = None,
     ridge_constant: float = 16.0,
 ) -> Intervals:
-    """The intervals of an algorithm whose estimates do not choose their own data.
+    """The intervals of an algorithm whose estimates do not choose their own data, of settings that were checked.
 
     Parameters
     ----------
@@ -67,11 +74,6 @@ def independent_intervals(
     >>> round(independent_intervals("tight", dim=10, arms=20, horizon=10_000, batches=4, noise=0.5).multiplier, 2)
     3.41
     """
-    whole("arms", arms)
-    whole("batches", batches)
-    delta, noise, norm = _checked(mode, dim, horizon, delta, noise, norm)
-    if ridge is not None:
-        ridge = number("ridge", ridge, low=0.0, open_low=True)
     if mode == "paper":
         return Intervals(
             multiplier=10.0 * max(noise, norm) * math.sqrt(math.log(2 * dim * arms * horizon / delta)),
@@ -82,17 +84,12 @@ def independent_intervals(
         ridge = _unit_free(noise, norm)
     if mode == "tight":
         judges = max(1, batches - 1)
-        made = judges if estimates is None else whole("estimates", estimates)
         over_arms = math.sqrt(2 * math.log(2 * arms * horizon * judges / delta))
-        over_net = min(_net(eps / 100, dim, made, delta) for eps in range(5, 96, 5))
+        over_net = min(_net(eps / 100, dim, estimates or judges, delta) for eps in range(5, 96, 5))
         alpha = noise * min(over_arms, over_net) + math.sqrt(ridge) * norm
         over = "arms and steps" if over_arms <= over_net else "directions"
         return Intervals(multiplier=alpha, ridge=ridge, reason=f"Appendix B.2 with a union bound over {over}")
-    return Intervals(
-        multiplier=number("confidence", mode, low=0.0, high=LARGEST_SCALE),
-        ridge=ridge,
-        reason="a multiplier set by hand",
-    )
+    return Intervals(multiplier=mode, ridge=ridge, reason="a multiplier set by hand")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,30 +133,15 @@ def self_normalized_intervals(
     >>> round(self_normalized_intervals("tight", dim=10, horizon=10_000, noise=0.5).multiplier(20.0), 2)
     3.05
     """
-    delta, noise, norm = _checked(mode, dim, horizon, delta, noise, norm)
     fixed = None
     if mode == "paper":
         fixed = 2.0 * max(noise, norm) * math.sqrt(dim * math.log(2 * horizon / delta))
         ridge = 1.0 if ridge is None else ridge
     elif mode != "tight":
-        fixed = number("confidence", mode, low=0.0, high=LARGEST_SCALE)
+        fixed = mode
     if ridge is None:
         ridge = _unit_free(noise, norm)
-    ridge = number("ridge", ridge, low=0.0, open_low=True)
     return SelfNormalized(ridge=ridge, delta=delta, noise=noise, norm=norm, fixed=fixed)
-
-
-def _checked(
-    mode: ConfidenceMode | float, dim: int, horizon: int, delta: float, noise: float, norm: float
-) -> tuple[float, float, float]:
-    """δ, noise and norm, where all of these may be what they are."""
-    if isinstance(mode, str) and mode not in get_args(ConfidenceMode):
-        raise ParameterError(f"confidence must be 'paper', 'tight' or a number; got {mode!r}.")
-    whole("dim", dim)
-    whole("horizon", horizon, low=2)
-    delta = number("delta", delta, low=LEAST_DELTA, high=1.0)
-    most = LARGEST_SCALE
-    return delta, number("noise", noise, low=0.0, high=most), number("norm", norm, low=0.0, high=most)
 
 
 def _unit_free(noise: float, norm: float) -> float:
@@ -179,3 +161,128 @@ def _net(epsilon: float, dim: int, estimates: int, delta: float) -> float:
     """√(2 ln(2·size·estimates/δ))/(1 - ε) for an ε-net of the unit sphere, whose size is at most (1 + 2/ε)^d."""
     logarithm = math.log(2 * estimates / delta) + dim * math.log(1.0 + 2.0 / epsilon)
     return math.sqrt(2.0 * logarithm) / (1.0 - epsilon)
+
+
+#: Batches of a stale learner.
+USUAL_UPDATES = 8
+#: Settings on which all intervals depend.
+OF_INTERVALS = ("dim", "horizon", "delta", "noise", "norm", "ridge")
+
+
+def confidence_level(name: str, value: ConfidenceMode | float) -> ConfidenceMode | float:
+    """A mode, or a multiplier."""
+    if isinstance(value, str):
+        if value not in get_args(ConfidenceMode):
+            raise ParameterError(f"{name} must be 'paper', 'tight' or a number; got {value!r:.60}.")
+        return value
+    return number(name, value, low=0.0, high=LARGEST_SCALE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneModelRule(SumsRule):
+    """A rule with one model of all decisions and its intervals."""
+
+    any_first: ClassVar[bool] = True
+    statistics: OneModel
+    level: SelfNormalized
+
+    @property
+    def any_past(self) -> bool:
+        return self.statistics.pooled
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalLearner(Learner):
+    """A learner for at most ``arms`` arms and ``horizon`` decisions, with confidence intervals."""
+
+    arms: int = field(metadata=setting_metadata("most arms in a set, K", count()))
+    horizon: int = field(metadata=setting_metadata("decisions in all, T", count(low=2)))
+    confidence: ConfidenceMode | float = setting(
+        "tight", "'paper', 'tight' or a multiplier of the interval widths", confidence_level
+    )
+    delta: float = setting(0.05, "failure probability of the intervals", real(LEAST_DELTA, 1.0))
+    noise: float = setting(1.0, "σ of the rewards", real(0.0, LARGEST_SCALE))
+    norm: float = setting(1.0, "a bound on the length of the hidden parameter", real(0.0, LARGEST_SCALE))
+    ridge: float | None = setting(None, "λ; by default (noise/norm)², so that units do not matter", real(open_low=True))
+
+    def pace(self) -> Clock:
+        """When learners without eliminations change their policy: after every step, unless they say otherwise."""
+        return EveryStep(horizon=self.horizon)
+
+    def by_sums(self, rule: Callable[..., OneModelRule]) -> Parts:
+        """One model of all decisions so far, by whose sums the rule decides."""
+        level = self.self_normalized()
+        statistics = OneModel(dim=self.dim, ridge=level.ridge)
+        return Parts(rule(statistics=statistics, level=level), self.pace(), statistics)
+
+    def self_normalized(self, **replaced: float) -> SelfNormalized:
+        """Intervals that hold although the estimate chooses its own data."""
+        return self_normalized_intervals(self.confidence, **self._of_intervals() | replaced)
+
+    def independent(self, *, batches: int, **replaced: float) -> Intervals:
+        """Intervals of estimates that do not choose their own data, of which ``batches - 1`` judge an arm."""
+        settings = self._of_intervals() | {"arms": self.arms, "batches": batches} | replaced
+        return independent_intervals(self.confidence, **settings)
+
+    def _of_intervals(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in OF_INTERVALS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridLearner(IntervalLearner):
+    """One that learns at the ends of batches."""
+
+    policies: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
+    grid: StaticGrid | Sequence[int] | None = setting(
+        None, "where batches end, as a list or a grid; the algorithm's own by default", as_grid
+    )
+
+    def pace(self) -> StaticGrid:
+        """The grid that was given, or the learner's own."""
+        if self.grid is None:
+            return self.default_grid()
+        if self.policies is not None:
+            raise ParameterError(
+                "give policies, for the algorithm's own grid of that many batches, or a grid; not both."
+            )
+        return as_grid("grid", self.grid)
+
+    def default_grid(self) -> StaticGrid:
+        """The learner's own, with ``policies`` batches if they are given: the paper's, unless it says otherwise."""
+        return paper_grid(self.horizon, self.policies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaleLearner(GridLearner):
+    """A learner of practice, which was made to be updated at every step and is updated by batch."""
+
+    adaptivity: ClassVar[str] = "updates (8)"
+    regret: ClassVar[str] = "none"
+
+    def default_grid(self) -> StaticGrid:
+        return geometric_grid(
+            self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowingLearner(IntervalLearner):
+    """A learner that is updated when det Λ has grown by C since the last time."""
+
+    growth: float = setting(2.0, "C, by which the determinant grows between policies", growth_factor)
+
+    def pace(self) -> DeterminantGrowth:
+        return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
+
+    def rate(self) -> str:
+        """The bound with this C, where there is one."""
+        proved = guarantee_of(self.name)
+        if not isinstance(proved, Switching):
+            return self.regret
+        text, _ = proved.regret_at(self.dim, self.arms, self.horizon, self.growth)
+        return proved.stated(text, self.dim, self.horizon)
+
+    @property
+    def switch_bound(self) -> int:
+        """The most policies that a run can deploy, the first included."""
+        return self.pace().most(self.dim, self.parts.statistics.ridge)

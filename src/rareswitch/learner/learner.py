@@ -15,11 +15,11 @@ from rareswitch.core import BoolArray, ContextSets, FloatArray, Sets, Stats, con
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
-from rareswitch.learner.clocks import Clock, Progress
+from rareswitch.learner.clocks import Clock, ModelGrowth
 from rareswitch.learner.grids import Forecast, StaticGrid, batch_sizes_of
 from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule, SumsRule
-from rareswitch.learner.settings import about, check_settings, count, features, setting
+from rareswitch.learner.settings import check_settings, count, features, setting, setting_metadata
 from rareswitch.learner.state import (
     Note,
     RewardRange,
@@ -66,7 +66,7 @@ class Learner(ABC):
     #: Whether its contexts must have a length of at most 1.
     in_unit_ball: ClassVar[bool] = True
 
-    dim: int = field(metadata=about("features of an arm, d", features))
+    dim: int = field(metadata=setting_metadata("features of an arm, d", features))
     arms: int | None = setting(None, "most arms in a set, K; any number by default", count())
     horizon: int | None = setting(None, "decisions in all, T; not known by default", count(low=2))
 
@@ -242,7 +242,7 @@ class Learner(ABC):
         """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
         return self.clock.early(self._progress(state, summary)) if self.clock.uses_features else None
 
-    def _progress(self, state: State, summary: Summary | None) -> Progress:
+    def _progress(self, state: State, summary: Summary | None) -> ModelGrowth:
         """How far the models have come by the decisions of the current policy."""
         since = None if summary is None else summary.stats
         progress = self.parts.statistics.progress(state.sums, state.kept, since)

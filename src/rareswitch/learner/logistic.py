@@ -19,7 +19,7 @@ import numpy as np
 
 from rareswitch.core import TIE, Expansion, FloatArray, Sets, Stats, first_highest, read_only
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.kernels import predictions
+from rareswitch.lanes import compiled
 from rareswitch.learner.posterior import RATIOS, Link, Posterior, logistic
 from rareswitch.learner.rule import OneModel
 from rareswitch.learner.state import Note, State, unexplained_level
@@ -34,6 +34,19 @@ LEVEL_SPREAD = 4.0
 PASSES = 6
 #: The squared Newton decrement, in squared standard deviations of the posterior, below which a point is its mode.
 NEAR = 0.05
+
+
+@compiled
+def predictions(features, estimate, means):  # type: ignore[no-untyped-def]
+    """xᵀθ of each row of ``features`` (n, d), into an array (n,).
+
+    Every row in one order of summation, so that its place among others does not change a bit.
+    """
+    for s in range(features.shape[0]):
+        mean = 0.0
+        for i in range(features.shape[1]):
+            mean += features[s, i] * estimate[i]
+        means[s] = mean
 
 
 def expanded(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 from rareswitch.core import LARGEST_SCALE, Stats, inverse_root, log_growth, normals
-from rareswitch.learner.interval_learner import GrowingLearner, IntervalLearner, OneModelRule, StaleLearner
+from rareswitch.learner.confidence import GrowingLearner, IntervalLearner, OneModelRule, StaleLearner
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import NewPolicy
 from rareswitch.learner.settings import count, real, setting

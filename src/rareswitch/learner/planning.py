@@ -15,7 +15,7 @@ from rareswitch.core import (
     normals,
     read_only,
 )
-from rareswitch.learner.kernels import best_columns
+from rareswitch.lanes import compiled
 from rareswitch.learner.posterior import Link, Posterior, ignorance, stretch
 
 #: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of arms that are yet to come, and of
@@ -34,6 +34,23 @@ STAGES = 5
 KNOWN_SHARE, TAUGHT_SHARE = 1e-10, 1e-12
 #: Of the weight of an arm: a direction in which all arms that a plan sees have no more together is half unseen.
 HARDLY_SEEN = 0.01
+
+
+@compiled
+def best_columns(scores, available, best, arms):  # type: ignore[no-untyped-def]
+    """The first available arm with the highest of ``scores`` (n, K, J), for each set and each of J: ``arms`` (n, J).
+
+    ``best`` (J,) is scratch.
+    """
+    for s in range(scores.shape[0]):
+        for j in range(scores.shape[2]):
+            best[j] = -np.inf
+        for k in range(scores.shape[1]):
+            if available[s, k]:
+                for j in range(scores.shape[2]):
+                    higher = scores[s, k, j] > best[j]
+                    best[j] = scores[s, k, j] if higher else best[j]
+                    arms[s, j] = k if higher else arms[s, j]
 
 
 @dataclass(frozen=True, kw_only=True)

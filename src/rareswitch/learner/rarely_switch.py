@@ -8,8 +8,7 @@ import numpy as np
 
 from rareswitch.core import FloatArray, Stats, inverse_root, log_growth
 from rareswitch.learner.clocks import growth_factor
-from rareswitch.learner.confidence import Intervals, SelfNormalized
-from rareswitch.learner.interval_learner import GrowingLearner
+from rareswitch.learner.confidence import GrowingLearner, Intervals, SelfNormalized
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import LayerModels
 from rareswitch.learner.settings import real, setting

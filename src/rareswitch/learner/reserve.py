@@ -8,7 +8,7 @@ import numpy as np
 
 from rareswitch.core import TIE, BoolArray, FloatArray, IntArray, inverse_root, whole
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import Progress, ToTheHorizon
+from rareswitch.learner.clocks import ModelGrowth, ToTheHorizon
 from rareswitch.learner.grids import lengths, whole_ends
 
 #: Of the horizon, by when the first of the policies in reserve is deployed anyway.
@@ -123,11 +123,11 @@ class Reserve(ToTheHorizon):
         least = np.where(behind <= self.reserve, self.horizon * RELEASED ** (behind / self.reserve), 0.0)
         return np.asarray(start * ((least / start[:, None]) ** (1.0 / places)).max(axis=1))
 
-    def due(self, progress: Progress, features: FloatArray, models: IntArray) -> int | None:
+    def due(self, progress: ModelGrowth, features: FloatArray, models: IntArray) -> int | None:
         after = np.flatnonzero(self._due(progress, features)[1:])
         return int(after[0]) + 1 if len(after) else None
 
-    def early(self, progress: Progress) -> str | None:
+    def early(self, progress: ModelGrowth) -> str | None:
         if not self._due(progress, np.empty((0, len(progress.frozen[0]))))[0]:
             return None
         uncertainty, decisions = Uncertainty.of(progress.frozen[0], int(progress.counts[0])), int(progress.taught[0])
@@ -137,7 +137,7 @@ class Reserve(ToTheHorizon):
             "uncertain as those that it was learned from"
         )
 
-    def _due(self, progress: Progress, features: FloatArray) -> BoolArray:
+    def _due(self, progress: ModelGrowth, features: FloatArray) -> BoolArray:
         """(n + 1,) whether the next policy is due now, and after each of the decisions with these features (n, d)."""
         left, gram, known = len(progress.batch_sizes) - 1, progress.frozen[0], int(progress.counts[0])
         if left < 1 or known < LEAST_SEEN * len(gram):

@@ -9,7 +9,7 @@ import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, Sets, Stats, uniforms_at
 from rareswitch.errors import UnsuitableError
-from rareswitch.learner.clocks import Progress
+from rareswitch.learner.clocks import ModelGrowth
 from rareswitch.learner.state import Batch, State, Summary, added, offset_of, unexplained_level
 from rareswitch.policy import Layered, Policy
 
@@ -72,11 +72,11 @@ class OneModel:
 
     def progress(
         self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray], since: tuple[Stats, ...] | None
-    ) -> Progress:
+    ) -> ModelGrowth:
         """Where the models stand: ``sums`` when their policy was made, ``since`` of its own decisions."""
         now = sums if since is None else added(sums, since)
         grams, counts = self.frozen(sums, kept)
-        return Progress(
+        return ModelGrowth(
             frozen=grams,
             counts=counts,
             grams=self._grams(now),

@@ -20,14 +20,14 @@ T = TypeVar("T")
 MOST_FEATURES = 10_000
 
 
-def about(text: str, check: Check | None = None) -> Mapping[str, str | Check | None]:
+def setting_metadata(text: str, check: Check | None = None) -> Mapping[str, str | Check | None]:
     """Metadata of a setting: what it is, on one line, and how it is checked. None is never checked."""
     return {"text": text, "check": check}
 
 
 def setting(default: T, text: str, check: Check | None = None) -> T:
     """A field of a learner, with its default, that is a setting."""
-    entry: T = field(default=default, metadata=about(text, check))
+    entry: T = field(default=default, metadata=setting_metadata(text, check))
     return entry
 
 

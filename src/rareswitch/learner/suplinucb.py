@@ -9,8 +9,7 @@ import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, Stats, inverse_root
 from rareswitch.learner.clocks import TOLERANCE, EveryInformativeStep
-from rareswitch.learner.confidence import Intervals
-from rareswitch.learner.interval_learner import IntervalLearner
+from rareswitch.learner.confidence import IntervalLearner, Intervals
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import BatchEnd, LayerModels, NewPolicy, SumsRule
 from rareswitch.learner.settings import real, setting

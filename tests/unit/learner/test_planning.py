@@ -10,8 +10,7 @@ import pytest
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
 from rareswitch.lab.distributions import Gaussian
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
-from rareswitch.learner.kernels import best_columns
-from rareswitch.learner.planning import SCALES, Stage, plan, prospects, spread, unseen_directions
+from rareswitch.learner.planning import SCALES, Stage, best_columns, plan, prospects, spread, unseen_directions
 from rareswitch.learner.posterior import Link
 from rareswitch.policy import Blend, PosteriorDraws
 

@@ -12,7 +12,7 @@ from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
-from rareswitch.learner.clocks import Progress
+from rareswitch.learner.clocks import ModelGrowth
 from rareswitch.learner.reserve import LEAST_SEEN, Reserve
 
 HORIZON = 10_000
@@ -32,9 +32,9 @@ def chosen(world: World, seed: int, count: int) -> FloatArray:
     return np.asarray(rounds.contexts[np.arange(count), scores.argmax(axis=1)])
 
 
-def after(gram: FloatArray, count: int, batch_sizes: tuple[int, ...]) -> Progress:
+def after(gram: FloatArray, count: int, batch_sizes: tuple[int, ...]) -> ModelGrowth:
     """A batch that begins after so many decisions with a Gram matrix (d, d)."""
-    return Progress(
+    return ModelGrowth(
         frozen=gram[None],
         counts=np.array([count]),
         grams=gram[None],

@@ -58,16 +58,9 @@ def run(options: argparse.Namespace) -> Output:
             advance=not options.no_advance,
             progress=bar,
         )
-        facts = {
-            "decisions": found.decisions,
-            "rewards": found.rewards,
-            "repeated": found.repeated,
-            "missing": found.missing,
-            "pending": found.pending,
-            "updates": [count for count, _ in found.updates],
-            "regret": float(found.regrets.sum()),
-            "earned": found.earned,
-        }
+        facts = {name: getattr(found, name) for name in ("decisions", "rewards", "repeated", "missing", "pending")}
+        facts |= {"updates": [count for count, _ in found.updates]}
+        facts |= {"regret": float(found.regrets.sum()), "earned": found.earned}
         counts = (
             f"{several(found.decisions, 'decision')}; {several(found.rewards, 'reward')} came, {found.repeated:,} of "
             "them again; "
