@@ -20,14 +20,14 @@ from rareswitch import Always
 from rareswitch.core import BoolArray, ContextSets, Stats, uniforms
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects
-from rareswitch.evaluation.calibration import THRESHOLD, Tally
+from rareswitch.evaluation.calibration import THRESHOLD, ArmTally
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, certified_cost
 from rareswitch.log import DecisionLog
-from rareswitch.policy import Baseline, Blend, MinPropensity, Policy, PosteriorDraws
+from rareswitch.policy import Blend, MinPropensity, Policy, PosteriorDraws
 
 Generator = np.random.Generator
 
@@ -154,76 +154,6 @@ def values(setup: Setup) -> Iterator[Row]:
         hits = [entry["DR"] for log in logs for entry in log.values() if entry]
         answered = f"{len(hits)} of {sum(map(len, logs))} answered"
         yield rate_row(f"{name}, DR", sum(hits), len(hits), asked=False, more=answered)
-
-
-BATCHES, WEEK = (400, 600, 1000, 1500), 7 * 86400.0
-
-
-def lift_run(level: float | None, least: float, seed: int) -> dict[str, Any]:
-    """Whether intervals of lifts and gains hold in one log; rewards are normal where there is no click rate."""
-    arms, dim, pool = 4, 4, 500
-    rng = np.random.default_rng([seed, int(1000 * (level or 0.5)), int(1000 * least)])
-    contexts = rng.normal(size=(pool, arms, dim))
-    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=2, keepdims=True))
-    theta = rng.normal(size=dim)
-    scores = contexts @ (theta / np.linalg.norm(theta))
-    means, baselines = scores if level is None else level * (1.0 + 0.8 * scores), rng.integers(arms, size=pool)
-    policy = Policy(dim=dim, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.2))
-    parts, policies, earned = list[tuple[Any, ...]](), list[Policy](), list[float]()
-    for batch, count in enumerate(BATCHES):
-        shown = {"baseline": baselines} if policy.needs_baseline else {}
-        earned.append(float((policy.probabilities(contexts, **shown) * means).sum(axis=1).mean()))
-        at, ids = rng.integers(pool, size=count), np.arange(count) + 10_000 * batch
-        shown = {"baseline": baselines[at]} if policy.needs_baseline else {}
-        decided = policy.decide(contexts[at], ids=ids, seed=seed, **shown)
-        mean = means[at, decided.arms]
-        rewards = rng.normal(mean, 1.0) if level is None else (rng.random(count) < mean).astype(np.float64)
-        parts.append((at, decided.arms, decided.propensities, rewards, ids, np.full(count, batch)))
-        policies.append(policy)
-        x = np.concatenate([contexts[part[0], part[1]] for part in parts])
-        r = np.concatenate([part[3] for part in parts])
-        greedy = PosteriorDraws(draws=np.linalg.solve(x.T @ x + np.eye(dim), x.T @ (r - r.mean()))[None])
-        policy = Policy(dim=dim, sampler=Blend(main=greedy, explorer=Uniform(), share=arms * least), edition=batch)
-    at, chosen, propensities, rewards, ids, batches = (np.concatenate(column) for column in zip(*parts, strict=True))
-    log = DecisionLog(
-        arm_indices=chosen,
-        propensities=propensities,
-        rewards=rewards,
-        contexts=contexts[at],
-        baselines=baselines[at],
-        ids=ids,
-        times=4 * 86400.0 + WEEK * batches,
-        batches=batches,
-        batch_names=tuple(map(str, range(len(BATCHES)))),
-        policies={str(k): own for k, own in enumerate(policies)},
-    )
-    found = rareswitch.evaluate(log, "uniform")
-    whole, shown_mean = float(np.average(earned, weights=BATCHES)), float(means[np.arange(pool), baselines].mean())
-    truths = [("so far", whole - shown_mean), *(("weeks", own - shown_mean) for own in earned)]
-    entries = [
-        *zip(truths, found.lift, strict=True),
-        (("gain of uniform play", float(means.mean()) - whole), found.gains[0]),
-    ]
-    outcome: dict[str, list[bool]] = {}
-    for (kind, truth), difference in entries:
-        if difference.interval is not None:
-            outcome.setdefault(kind, []).append(bool(difference.interval.low <= truth <= difference.interval.high))
-    return outcome
-
-
-def lifts(setup: Setup) -> Iterator[Row]:
-    """Lifts over a baseline and gains, while policies learn, so far and by week."""
-    totals = Counter[tuple[str, bool]]()
-    for level in (None, 0.1, 0.02):
-        for least in (0.05, 0.0):
-            runs = setup.map(lift_run, [(level, least, seed) for seed in setup.seeds])
-            own = Counter((kind, hold) for run in runs for kind, held in run.items() for hold in held)
-            totals += own
-            rates = [f"{kind} {own[kind, True]} of {own[kind, True] + own[kind, False]}" for kind in runs[0]]
-            rewards = "normal rewards" if level is None else f"clicks, {level:.0%}"
-            yield Row(what=f"{rewards}, at least {least:g} for every arm", measured=", ".join(rates))
-    for kind in dict.fromkeys(kind for kind, _ in totals):
-        yield rate_row(f"all: {kind}", totals[kind, True], totals[kind, True] + totals[kind, False])
 
 
 class Kind(NamedTuple):
@@ -679,7 +609,7 @@ def propensities_of(kind: str, count: int, arms: int, rng: Generator) -> list[tu
 
 def alarms(recorded: Sequence[FloatArray], chosen: Sequence[IntArray]) -> list[bool]:
     """Of the sample-ratio check, with the probabilities of all arms, and with those of the chosen ones alone."""
-    tallies, names = (Tally(), Tally()), tuple(f"policy {k}" for k in range(len(chosen)))
+    tallies, names = (ArmTally(), ArmTally()), tuple(f"policy {k}" for k in range(len(chosen)))
     for k, (chances, arms) in enumerate(zip(recorded, chosen, strict=True)):
         log = DecisionLog(
             arm_indices=arms,
@@ -887,7 +817,6 @@ def certificates(setup: Setup) -> Iterator[Row]:
 CASES = {
     "values": Case(values, "Whether intervals of values hold, in logs of adaptive runs.", 155),
     "anytime": Case(anytime, "Intervals that are looked at after every batch.", 500),
-    "lifts": Case(lifts, "Lifts over a baseline and gains while policies learn.", 400, 10),
     "kinds": Case(kinds, "Values, gains and lifts in logs of twelve kinds.", 400, 4),
     "effects": Case(effect_coverage, "Effects of arms in logs of policies that learn.", 200, 20),
     "refusals": Case(refusals, "Logs that cannot answer, and logs that can.", 10, first_seed=400),

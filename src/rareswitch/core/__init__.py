@@ -32,7 +32,7 @@ from rareswitch.core.linalg import absorb, inverse_root, log_growth, semidefinit
 from rareswitch.core.parquet_files import opened_parquet, seal_footer
 from rareswitch.core.rng import normals, stream_key, uniforms, uniforms_at, unit_at
 from rareswitch.core.stats import Expansion, Stats
-from rareswitch.core.structs import SCHEMA_VERSION, Result, as_text, data_frame, draw
+from rareswitch.core.structs import SCHEMA_VERSION, Result, data_frame, draw_result, result_text
 from rareswitch.core.table_files import Table, TableCell, cell_text, is_number, read_table
 from rareswitch.core.tables import percent_text, table
 from rareswitch.core.validation import (
@@ -65,7 +65,7 @@ from rareswitch.core.validation import (
 
 __all__ = ["EXACT", "BoolArray", "ContextSets", "Expansion", "FloatArray", "IntArray", "KeyArray"]
 __all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "Stats"]
-__all__ += ["Table", "TableCell", "absorb", "as_text", "canonical_json", "cell_text", "check_value_count", "codec"]
+__all__ += ["Table", "TableCell", "absorb", "canonical_json", "cell_text", "check_value_count", "codec", "result_text"]
 __all__ += [
     "context_sets",
     "count_of",
@@ -84,4 +84,4 @@ __all__ += ["plain_json", "probability_vector", "pyarrow", "read_only", "read_ta
 __all__ += ["replacing", "run_shards", "seal_footer", "sealed", "semidefinite_root", "set_size", "sets_of"]
 __all__ += ["stream_key", "summable", "symmetric_matrices", "table", "text_keys", "uniforms", "uniforms_at"]
 __all__ += ["unit_at", "unit_ball", "unmasked", "vector", "whole", "workspace", "write_whole"]
-__all__ += ["data_frame", "draw", "percent_text"]
+__all__ += ["data_frame", "draw_result", "percent_text"]

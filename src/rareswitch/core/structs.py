@@ -21,15 +21,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return dict(msgspec.to_builtins(self, str_keys=True, enc_hook=plain_number))
 
     def __str__(self) -> str:
-        return as_text(self)
+        return result_text(self)
 
 
-def as_text(result: object) -> str:
+def result_text(result: object) -> str:
     """The text of a result."""
     return str(import_module("rareswitch.report").as_text(result))  # which is above, as it knows all of them
 
 
-def draw(result: object, path: str | None = None) -> Any:
+def draw_result(result: object, path: str | None = None) -> Any:
     """The figure of a result; with a path, it is written there too."""
     report = import_module("rareswitch.report")
     figure = report.draw(result)

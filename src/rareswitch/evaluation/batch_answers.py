@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from rareswitch.evaluation.effect_results import BatchPart
-from rareswitch.evaluation.intervals import Term, combined, drift_p_value
+from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value
 from rareswitch.evaluation.refusals import DRIFTED
 from rareswitch.evaluation.results import Interval
 
@@ -72,10 +72,10 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str)
     )
 
 
-def _term(part: BatchPart) -> Term:
+def _term(part: BatchPart) -> BatchMean:
     assert part.value is not None
     assert part.error is not None
-    return Term(part.value, part.error**2, part.third, max(part.effective - 1.0, 1.0))
+    return BatchMean(part.value, part.error**2, part.third, max(part.effective - 1.0, 1.0))
 
 
 def _p_value(ratio: float, freedom: float) -> float:

@@ -24,7 +24,7 @@ ROUNDING = 2e-3
 _MADE_UP = 0.15
 
 
-class Tally:
+class ArmTally:
     """Counts of arms over the chunks of a log.
 
     Arms are those of one id, wherever they stand; those of one place where arms have no ids.
@@ -33,14 +33,14 @@ class Tally:
     --------
     >>> rng = np.random.default_rng(1)
     >>> red = rng.random(5_000) < 0.5
-    >>> tally = Tally()
+    >>> tally = ArmTally()
     >>> tally.add(DecisionLog(arm_indices=np.where(red, 0, 1), propensities=np.full(5_000, 0.5), rewards=red * 1.0))
     >>> tally.calibration().alarm
     False
 
     Propensities of the first arm that are too low by a tenth:
 
-    >>> tally = Tally()
+    >>> tally = ArmTally()
     >>> recorded = np.where(red, 0.45, 0.5)
     >>> tally.add(DecisionLog(arm_indices=np.where(red, 0, 1), propensities=recorded, rewards=red * 1.0))
     >>> tally.calibration().alarm

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from rareswitch.core import as_text, data_frame, draw
+from rareswitch.core import data_frame, draw_result, result_text
 from rareswitch.evaluation.results import Interval, interval_columns
 
 
@@ -120,7 +120,7 @@ class Effects:
 
     def plot(self, path: str | None = None) -> Any:
         """A Matplotlib figure, which is also written to a file where a path is given."""
-        return draw(self, path)
+        return draw_result(self, path)
 
     def __str__(self) -> str:
-        return as_text(self)
+        return result_text(self)

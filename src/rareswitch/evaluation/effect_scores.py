@@ -9,11 +9,11 @@ import numpy as np
 from rareswitch.core import BoolArray, FloatArray
 from rareswitch.core import IntArray as Rows
 from rareswitch.errors import EmptySetError, ParameterError, did_you_mean
-from rareswitch.evaluation.calibration import Tally
+from rareswitch.evaluation.calibration import ArmTally
 from rareswitch.evaluation.candidates import Always, played
 from rareswitch.evaluation.effects_groups import MOST_GROUPS, Groups
 from rareswitch.evaluation.estimators import Columns, row_scores
-from rareswitch.evaluation.intervals import Term, term_of
+from rareswitch.evaluation.intervals import BatchMean, term_of
 from rareswitch.evaluation.models import Predicted
 from rareswitch.evaluation.scoring import logging_probabilities, own_model
 from rareswitch.evaluation.support import Support
@@ -56,7 +56,7 @@ class Cell:
         return Columns(*map(np.concatenate, zip(*self.parts, strict=True)))
 
     @cached_property
-    def term(self) -> Term:
+    def term(self) -> BatchMean:
         """The effect, doubly robust."""
         return term_of(row_scores("dr", self.columns), self.count / self.spread)
 
@@ -87,7 +87,7 @@ class EffectScores:
         self.decisions = self.known = self.rewarded = 0
         #: What is wrong with recorded propensities.
         self.mismatch = ""
-        tally = Tally()
+        tally = ArmTally()
         model = own_model(source)
         for log in source.chunks(contexts=source.dim is None):
             self.decisions += len(log)

@@ -12,7 +12,7 @@ from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.questions import earned, lift, question_of
 from rareswitch.evaluation.results import Difference, Evaluation
-from rareswitch.evaluation.scoring import Progress, score
+from rareswitch.evaluation.scoring import ReadProgress, score
 from rareswitch.evaluation.settings import Pooling, Settings
 from rareswitch.evaluation.values import value_of
 from rareswitch.log import Source, read
@@ -33,7 +33,7 @@ def evaluate(
     simultaneous: bool = True,
     model: Any = None,
     records: Mapping[Any, Any] | None = None,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
 ) -> Evaluation:
     """What candidates would have earned on logged traffic, a decision.
 
@@ -172,7 +172,7 @@ def _check_within(rewards: FloatArray, bounds: tuple[float, float]) -> None:
         )
 
 
-def lift_of(source: Any, *, level: float = 0.95, progress: Progress | None = None) -> tuple[Difference, ...]:
+def lift_of(source: Any, *, level: float = 0.95, progress: ReadProgress | None = None) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have: so far, then by week; empty where no baseline was named."""
     scores = score(source_of(source), {_BASELINE: "baseline"}, progress=progress)
     return lift(scores, _BASELINE, Settings(level=level))

@@ -22,7 +22,7 @@ from rareswitch.evaluation.results import Interval
 MIXTURE = 2.0
 
 
-class Term(NamedTuple):
+class BatchMean(NamedTuple):
     """What one batch adds to an estimate."""
 
     value: float
@@ -33,26 +33,26 @@ class Term(NamedTuple):
     #: Degrees of freedom of the variance.
     freedom: float
 
-    def scaled(self, share: float) -> "Term":
+    def scaled(self, share: float) -> "BatchMean":
         """A share of it."""
-        return Term(share * self.value, share**2 * self.variance, share**3 * self.third, self.freedom)
+        return BatchMean(share * self.value, share**2 * self.variance, share**3 * self.third, self.freedom)
 
 
-def term_of(rows: FloatArray, effective: float | None = None) -> Term:
+def term_of(rows: FloatArray, effective: float | None = None) -> BatchMean:
     """The mean of rows (n,), which tell as much about their variance as ``effective`` rows that all count alike.
 
     >>> term_of(np.array([1.0, 2.0, 3.0]))
-    Term(value=2.0, variance=0.3333333333333333, third=0.0, freedom=2.0)
+    BatchMean(value=2.0, variance=0.3333333333333333, third=0.0, freedom=2.0)
     """
     count, mean = len(rows), float(rows.mean())
     pulls = rows - mean
     squares = pulls * pulls
     variance = float(squares.sum()) / (count - 1) / count if count > 1 else math.inf
     freedom = max((count if effective is None else effective) - 1.0, 1.0)
-    return Term(mean, variance, float(squares @ pulls) / count**3, freedom)
+    return BatchMean(mean, variance, float(squares @ pulls) / count**3, freedom)
 
 
-def combined(terms: Sequence[Term], *, level: float, anytime: bool = False) -> Interval:
+def combined(terms: Sequence[BatchMean], *, level: float, anytime: bool = False) -> Interval:
     """The sum of what batches add, with its interval; from -inf to inf where rows do not vary.
 
     Student's quantile x, of Welch's and Satterthwaite's degrees of freedom, bounds the error on both sides. Where the
@@ -66,9 +66,9 @@ def combined(terms: Sequence[Term], *, level: float, anytime: bool = False) -> I
     1/(1 − level) with probability 1 − level at the most. It contains the interval for one look at every look, and
     holds for all of them together as far as the normal approximation does.
 
-    >>> print(combined([Term(0.25, 0.01, 0.0, 1e9), Term(0.25, 0.01, 0.0, 1e9)], level=0.95))
+    >>> print(combined([BatchMean(0.25, 0.01, 0.0, 1e9), BatchMean(0.25, 0.01, 0.0, 1e9)], level=0.95))
     0.5 (0.2228 to 0.7772)
-    >>> print(combined([Term(0.25, 0.01, 4e-4, 1e9), Term(0.25, 0.01, 4e-4, 1e9)], level=0.95))
+    >>> print(combined([BatchMean(0.25, 0.01, 4e-4, 1e9), BatchMean(0.25, 0.01, 4e-4, 1e9)], level=0.95))
     0.5 (0.2228 to 0.8658)
     """
     from scipy import special
@@ -120,12 +120,13 @@ def iid(rows: FloatArray, *, level: float) -> Interval:
     return Interval(value=mean, low=mean - half, high=mean + half, level=level, kind="i.i.d.")
 
 
-def drift_p_value(terms: Sequence[Term]) -> float:
+def drift_p_value(terms: Sequence[BatchMean]) -> float:
     """The p-value of all batches having the same mean; 1 where fewer than two have an error.
 
     Cochran's Q = Σ (Ψ − Ψ̄)²/e², Ψ̄ weighted by 1/e², with Welch's correction for errors that are estimated.
 
-    >>> round(drift_p_value([Term(0.52, 0.0025, 0, 1e9), Term(0.47, 9e-4, 0, 1e9), Term(0.55, 4e-4, 0, 1e9)]), 3)
+    >>> batches = (0.52, 0.0025), (0.47, 9e-4), (0.55, 4e-4)
+    >>> round(drift_p_value([BatchMean(value, variance, 0.0, 1e9) for value, variance in batches]), 3)
     0.085
     """
     from scipy import special

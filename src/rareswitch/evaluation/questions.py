@@ -16,7 +16,7 @@ import numpy as np
 from rareswitch.core import BoolArray, FloatArray
 from rareswitch.evaluation.anytime import bounded
 from rareswitch.evaluation.estimators import Columns, Estimator, row_scores
-from rareswitch.evaluation.intervals import Term, drift_p_value, iid, quantile_of_level, term_of
+from rareswitch.evaluation.intervals import BatchMean, drift_p_value, iid, quantile_of_level, term_of
 from rareswitch.evaluation.refusals import few_rewards, refusals
 from rareswitch.evaluation.results import Difference, Interval
 from rareswitch.evaluation.scoring import Scores
@@ -119,7 +119,7 @@ class Question:
         total = sum(sizes.values())
         return {batch: size / total for batch, size in sizes.items()}
 
-    def term(self, batch: int, estimator: Estimator) -> Term:
+    def term(self, batch: int, estimator: Estimator) -> BatchMean:
         """What a batch says of the value."""
         return term_of(row_scores(estimator, self.columns[batch]), self.known[batch].effective)
 

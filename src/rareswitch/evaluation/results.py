@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rareswitch.core import as_text, data_frame, draw
+from rareswitch.core import data_frame, draw_result, result_text
 from rareswitch.errors import several
 
 
@@ -214,10 +214,10 @@ class Evaluation:
 
     def plot(self, path: str | None = None) -> Any:
         """A Matplotlib figure, which is also written to a file where a path is given."""
-        return draw(self, path)
+        return draw_result(self, path)
 
     def __str__(self) -> str:
-        return as_text(self)
+        return result_text(self)
 
 
 def interval_columns(name: str, interval: Interval | None) -> dict[str, float | None]:

@@ -9,14 +9,14 @@ import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, IntArray
 from rareswitch.errors import EmptySetError, ParameterError
-from rareswitch.evaluation.calibration import Tally
+from rareswitch.evaluation.calibration import ArmTally
 from rareswitch.evaluation.candidates import Candidate, played, policy_probabilities
 from rareswitch.evaluation.estimators import Columns
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, Model
 from rareswitch.evaluation.support import Support
 from rareswitch.log import DecisionLog, Source
 
-Progress = Callable[[int, int], None]
+ReadProgress = Callable[[int, int], None]
 #: How far a recorded propensity may be from that of its policy, as rounding may have it.
 _ROUNDING = 1e-9
 
@@ -64,7 +64,7 @@ class Scores:
 
     batch_names: tuple[str, ...]
     candidates: dict[str, Scored]
-    tally: Tally
+    tally: ArmTally
     #: Decisions in all, of which all offered arms are known, and of these with a reward.
     decisions: int = 0
     known: int = 0
@@ -99,7 +99,7 @@ class Scores:
 
 
 def score(
-    source: Source, candidates: Mapping[str, Candidate], *, model: Any = None, progress: Progress | None = None
+    source: Source, candidates: Mapping[str, Candidate], *, model: Any = None, progress: ReadProgress | None = None
 ) -> Scores:
     """Go through a log: once for the model, where it is learned, and once for the candidates.
 
@@ -122,7 +122,7 @@ def score(
     if not decisions:
         raise EmptySetError("this log has no decisions: there is nothing to evaluate.")
     supports: list[Support | None] = [None] * batches
-    scores = Scores(names, {name: Scored(name, [*supports]) for name in candidates}, Tally(), decisions=decisions)
+    scores = Scores(names, {name: Scored(name, [*supports]) for name in candidates}, ArmTally(), decisions=decisions)
     for log in source.chunks(contexts=True):
         scores.known += len(log)
         logging, mismatch = logging_probabilities(source, log)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rareswitch.evaluation.estimators import Estimator
-from rareswitch.evaluation.intervals import Term, combined
+from rareswitch.evaluation.intervals import BatchMean, combined
 from rareswitch.evaluation.results import Interval
 
 Pooling = Literal["traffic", "stationary"]
@@ -31,7 +31,7 @@ class Settings:
         """The level of one interval."""
         return 1.0 - (1.0 - self.level) / max(1, self.questions)
 
-    def interval(self, terms: list[Term], *, more: float = 0.0) -> Interval:
+    def interval(self, terms: list[BatchMean], *, more: float = 0.0) -> Interval:
         """Of a sum over batches; ``more`` is added at both ends."""
         one = combined(terms, level=self.level_of_each, anytime=self.anytime)
         return replace(one, low=one.low - more, high=one.high + more, level=self.level)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rareswitch.core import LARGEST_SCALE, as_text, id_keys, key_bytes, number
+from rareswitch.core import LARGEST_SCALE, id_keys, key_bytes, number, result_text
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.requests import check_text, id_text, listed
 from rareswitch.learner import clip_bounds
@@ -79,7 +79,7 @@ class Rewards:
         return self.several == "sum"
 
     def __str__(self) -> str:
-        return as_text(self)
+        return result_text(self)
 
 
 def reward_rows(rewards: Rewards, ids: Any, values: Any, events: Sequence[str] | None, time: float) -> list[RewardRow]:

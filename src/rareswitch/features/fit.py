@@ -71,7 +71,7 @@ class Habits:
         number("clip", self.clip, low=0.0, open_low=True)
 
 
-class Sample:
+class ColumnSample:
     """The values of a column that are not missing, and the field that they may become.
 
     Each kind has a method that gives the field, or None, and what is said about it: what it holds, or why it is left
@@ -346,7 +346,7 @@ def _fields(
             fields.append(replace(kind, of=column.of, key=column.key))
             seen[kind.name] = "as it was given"
         else:
-            field, seen[name] = Sample(habits, name, column, kind).field()
+            field, seen[name] = ColumnSample(habits, name, column, kind).field()
             fields += [] if field is None else [field]
     return fields, seen
 

@@ -20,7 +20,7 @@ BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85,
 MOST_ROWS = 60
 
 
-class Line(NamedTuple):
+class EffectRow(NamedTuple):
     """A row of the picture."""
 
     name: str
@@ -41,12 +41,12 @@ def draw_effects(found: Effects) -> Any:
     return _drawn(lines[:MOST_ROWS], _effects_headline(found), what, estimated=bool(found.estimated))
 
 
-def _line(name: str, one: Any) -> Line:
+def _line(name: str, one: Any) -> EffectRow:
     reason = one.refusals[0].partition(". ")[0].rstrip(".") if one.refusals else ""
-    return Line(name, one.interval, reason)
+    return EffectRow(name, one.interval, reason)
 
 
-def _drawn(lines: Sequence[Line], title: str, what: str, *, estimated: bool) -> Any:
+def _drawn(lines: Sequence[EffectRow], title: str, what: str, *, estimated: bool) -> Any:
     made, (panel,) = figure()
     made.set_size_inches(WIDTH, ENDS + ROW * max(LEAST, len(lines)))
     digits, mark = decimals(line.interval for line in lines), "≈" if estimated else ""

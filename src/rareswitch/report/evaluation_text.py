@@ -50,11 +50,11 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False, cli: bool 
     parts += [_listed(f"Not identifiable, {one.candidate}:", one.refusals) for one in refused]
     parts += [_mind(evaluation), _calibration(evaluation.calibration)]
     if batches:
-        parts += [_by_batch(one, about(evaluation)) for one in evaluation.values]
+        parts += [_by_batch(one, mark_of(evaluation)) for one in evaluation.values]
     return "\n\n".join(part for part in parts if part)
 
 
-def about(evaluation: Evaluation) -> str:
+def mark_of(evaluation: Evaluation) -> str:
     """What stands before numbers that rest on propensities: a mark where these were estimated."""
     return ABOUT if evaluation.estimated else ""
 
@@ -64,7 +64,7 @@ def _lift(evaluation: Evaluation) -> str:
         return "Lift over the baseline: not known; no decision names the arm that would otherwise have been shown."
     whole = next((one for one in evaluation.lift if one.name == "so far"), evaluation.lift[0])
     weeks = [one for one in evaluation.lift if one is not whole]
-    digits, mark = decimals(one.interval for one in weeks), about(evaluation)
+    digits, mark = decimals(one.interval for one in weeks), mark_of(evaluation)
     lines = [_whole_lift(whole, mark)]
     if weeks:
         rows = [[one.name, *_moved(one, digits, mark), several(one.decisions, "decision")] for one in weeks]
@@ -124,7 +124,7 @@ def _answers(evaluation: Evaluation) -> str:
     gains = {one.name: one for one in evaluation.gains}
     digits = decimals(answered)
     moved = min(digits + 1, decimals(one.interval for one in evaluation.gains))
-    mark = about(evaluation)
+    mark = mark_of(evaluation)
     rows = []
     for one in evaluation.values:
         cells = ["not identifiable", ""]

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
-from rareswitch.evaluation.calibration import THRESHOLD, Tally, binomial_tails
+from rareswitch.evaluation.calibration import THRESHOLD, ArmTally, binomial_tails
 from rareswitch.evaluation.results import Calibration
 from rareswitch.log import DecisionLog
 
@@ -24,7 +24,7 @@ def logged(places: Any, recorded: FloatArray, **columns: Any) -> DecisionLog:
 
 
 def checked(places: Any, recorded: FloatArray, *, known: bool) -> Calibration:
-    tally = Tally()
+    tally = ArmTally()
     tally.add(logged(places, recorded), recorded if known else None)
     found = tally.calibration()
     assert found is not None
@@ -128,7 +128,7 @@ def test_a_propensity_that_was_recorded_a_tenth_off_is_found(factor: float) -> N
 
 def test_propensities_that_are_not_those_of_the_policy_are_found_at_once() -> None:
     right = same(0.4, 3, 4)
-    tally = Tally()
+    tally = ArmTally()
     tally.add(logged(np.array([0, 1, 2]), right * [1.1, 1.0, 1.0, 1.0]), right)
     found = tally.calibration()
     assert found is not None
@@ -138,7 +138,7 @@ def test_propensities_that_are_not_those_of_the_policy_are_found_at_once() -> No
 def test_rounded_propensities_are_no_alarm() -> None:
     rng = np.random.default_rng(5)
     logging = rng.dirichlet(np.ones(4) * 5, 2000)
-    tally = Tally()
+    tally = ArmTally()
     tally.add(logged(drawn(logging, rng), logging.round(4)), logging)
     found = tally.calibration()
     assert found is not None
@@ -152,9 +152,9 @@ def test_arms_are_told_by_their_ids_wherever_they_stand_and_chunks_add_up() -> N
     logging = right[codes]
     places = drawn(logging, rng)
     for known in (True, False):
-        whole = Tally()
+        whole = ArmTally()
         whole.add(logged(places, logging, arms=names, codes=codes), logging if known else None)
-        parts = Tally()
+        parts = ArmTally()
         other = np.array([2, 0, 1])  # the second chunk has another order of names
         for part, order, called in ((slice(0, 400), np.arange(3), names), (slice(400, 900), other, ("b", "c", "a"))):
             chunk = logged(places[part], logging[part], arms=called, codes=order[codes[part]])
@@ -176,7 +176,7 @@ def test_a_batch_in_which_an_arm_had_no_chance_is_no_shortfall() -> None:
     rng = np.random.default_rng(7)
     logging = np.concatenate([same(1 / 3, 500, 3), np.tile([0.5, 0.5, 0.0], (500, 1))])
     batches = np.arange(1000) // 500
-    tally = Tally()
+    tally = ArmTally()
     tally.add(logged(drawn(logging, rng), logging, batches=batches, batch_names=("first", "second")))
     found = tally.calibration()
     assert found is not None
@@ -186,7 +186,7 @@ def test_a_batch_in_which_an_arm_had_no_chance_is_no_shortfall() -> None:
 
 def test_an_arm_that_never_should_have_come_is_an_alarm() -> None:
     logging = np.tile([1.0, 0.0], (10, 1))
-    tally = Tally()
+    tally = ArmTally()
     tally.add(DecisionLog(arm_indices=np.array([0] * 9 + [1]), propensities=np.ones(10), rewards=np.zeros(10)), logging)
     found = tally.calibration()
     assert found is not None
@@ -194,8 +194,8 @@ def test_an_arm_that_never_should_have_come_is_an_alarm() -> None:
 
 
 def test_one_arm_or_nothing_is_no_check() -> None:
-    assert Tally().calibration() is None
-    tally = Tally()
+    assert ArmTally().calibration() is None
+    tally = ArmTally()
     tally.add(
         DecisionLog(arm_indices=np.zeros(2, np.int64), propensities=np.ones(2), rewards=np.zeros(2)), np.ones((2, 1))
     )

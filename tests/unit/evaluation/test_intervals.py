@@ -9,7 +9,7 @@ from scipy import stats
 
 from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
-from rareswitch.evaluation.intervals import Term, combined, drift_p_value, hall_inverse, iid, probability, term_of
+from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, hall_inverse, iid, probability, term_of
 
 SIZES = (60, 60, 120, 240)
 #: A test that should pass does so with this probability, less one.
@@ -17,9 +17,9 @@ RISK = 1e-6
 RNG = np.random.Generator
 
 
-def adaptive_terms(draw: Callable[[int], FloatArray], rng: RNG) -> list[Term]:
+def adaptive_terms(draw: Callable[[int], FloatArray], rng: RNG) -> list[BatchMean]:
     """Arm 0 of two that are alike; each batch plays the one that did better so far 4 times in 5."""
-    totals, plays, terms = np.zeros(2), np.full(2, 1e-9), list[Term]()
+    totals, plays, terms = np.zeros(2), np.full(2, 1e-9), list[BatchMean]()
     for size in SIZES:
         first = 0.5 if plays.sum() < 1.0 else 0.8 if totals[0] / plays[0] >= totals[1] / plays[1] else 0.2
         chosen, rewards = rng.random(size) < first, draw(size)
@@ -30,7 +30,7 @@ def adaptive_terms(draw: Callable[[int], FloatArray], rng: RNG) -> list[Term]:
 
 
 def test_a_sum_has_welchs_degrees_of_freedom() -> None:
-    interval = combined([Term(0.5, 0.01, 0.0, 399.0), Term(1.0, 0.04, 0.0, 99.0)], level=0.95)
+    interval = combined([BatchMean(0.5, 0.01, 0.0, 399.0), BatchMean(1.0, 0.04, 0.0, 99.0)], level=0.95)
     freedom = 0.05**2 / (0.01**2 / 399.0 + 0.04**2 / 99.0)
     assert interval.value == pytest.approx(1.5)
     assert interval.high - interval.value == pytest.approx(stats.t.ppf(0.975, freedom) * math.sqrt(0.05))
@@ -65,9 +65,9 @@ def test_halls_transformation_is_inverted() -> None:
 
 
 def test_the_end_on_the_side_of_the_long_tail_is_halls_and_the_other_students() -> None:
-    plain = combined([Term(0.5, 0.01, 0.0, 1e9)], level=0.95)
+    plain = combined([BatchMean(0.5, 0.01, 0.0, 1e9)], level=0.95)
     for sign in (1.0, -1.0):
-        skewed = combined([Term(0.5, 0.01, sign * 0.3 * 0.1**3, 1e9)], level=0.95)
+        skewed = combined([BatchMean(0.5, 0.01, sign * 0.3 * 0.1**3, 1e9)], level=0.95)
         longer, other = (skewed.high - 0.5, 0.5 - skewed.low)[:: int(sign)]
         assert longer == pytest.approx(-0.1 * hall_inverse(-1.959964, 0.3), rel=1e-5)
         assert other == pytest.approx(plain.high - 0.5)
@@ -115,7 +115,7 @@ def test_intervals_for_every_look_hold_for_revenue() -> None:
 
 
 def test_a_first_look_follows_the_formula_of_the_mixture() -> None:
-    interval = combined([Term(0.5, 1e-4, 0.0, 1e9)], level=0.95, anytime=True)
+    interval = combined([BatchMean(0.5, 1e-4, 0.0, 1e9)], level=0.95, anytime=True)
     # V = 1 and ρ = 2, in variances of the batch
     assert interval.high - 0.5 == pytest.approx(0.01 * math.sqrt(3.0 * math.log(1.5 / 0.05**2)), rel=1e-6)
     assert interval.kind == "anytime"
@@ -139,7 +139,7 @@ def test_batches_that_drifted_are_told_from_those_that_did_not() -> None:
 
 
 def test_drift_needs_two_batches_with_an_error() -> None:
-    exact, certain = Term(1.0, 0.01, 0.0, 1e12), Term(5.0, 0.0, 0.0, 1e12)
+    exact, certain = BatchMean(1.0, 0.01, 0.0, 1e12), BatchMean(5.0, 0.0, 0.0, 1e12)
     assert drift_p_value([exact]) == drift_p_value([exact, certain]) == 1.0
     assert drift_p_value([exact, exact._replace(value=1.2)]) == pytest.approx(stats.chi2.sf(2.0, 1), rel=1e-6)
 
