@@ -144,7 +144,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
     rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).uniform(-0.7, 0.7, (12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))
-    (folder / "table.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\n" * 100)
+    (folder / "table.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\na,0,0.5\nb,1,0.5\n" * 50)
     (part,) = log.glob("*.parquet")
     for name in FILES[:6]:
         damage(folder / Path(name).name, name, part.read_bytes())
