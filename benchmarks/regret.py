@@ -239,8 +239,9 @@ def click_run(cell: str, rewards: str | None, seed: int, quick: bool) -> float:
 def clicks(setup: Setup) -> Iterator[Row]:
     """Foresight as it comes against its linear belief, in sixteen shapes of clicks."""
     for cell in list(CLICKS)[: setup.pick(100, 1)]:
+        first, count = setup.seeds.start, CLICKS[cell].more_seeds * len(setup.seeds)
         linear, default = (
-            np.array(setup.map(click_run, [(cell, rewards, seed, setup.quick) for seed in setup.seeds]))
+            np.array(setup.map(click_run, [(cell, rewards, seed, setup.quick) for seed in range(first, first + count)]))
             for rewards in ("linear", None)
         )
         mean, worst = default.mean() / linear.mean(), default.max() / linear.max()
