@@ -254,7 +254,15 @@ def clicks(setup: Setup) -> Iterator[Row]:
         )
 
 
-def cliff_run(name: str, learner: str, seed: int) -> float:
+#: Learner and settings; those that want to know are told σ and, where no other norm is set, the world's ‖θ‖.
+CLIFF_ENTRANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "foresight": ("foresight", {"intercept": True}),
+    "Thompson 0.5": ("thompson-grid", {"scale": 0.5}),
+    "without ‖θ‖": ("thompson-grid", {"scale": 0.5, "norm": 1.0}),
+}
+
+
+def cliff_run(name: str, entrant: str, seed: int) -> float:
     """The regret of a run in which something comes that its plan does not know of."""
     warnings.simplefilter("ignore")
     cliff, total = CLIFFS[name], CLIFF_HORIZON
@@ -266,7 +274,7 @@ def cliff_run(name: str, learner: str, seed: int) -> float:
     else:
         first = cliff.busier * best_ends(total / cliff.busier, count, dim=dim)[0]
         ends = [round(end) for end in (first, *best_ends(total, count - 1, dim=dim, start=first))]
-    chosen: dict[str, Any] = {"intercept": True} if learner == "foresight" else {"scale": 0.5}
+    learner, chosen = CLIFF_ENTRANTS[entrant]
     made = learner_for(cliff.world, learner, horizon=total, seed=seed, noise=NOISE, grid=ends, **chosen)
     state = made.begin()
     if cliff.warm:
@@ -279,16 +287,17 @@ def cliff_run(name: str, learner: str, seed: int) -> float:
 def cliffs(setup: Setup) -> Iterator[Row]:
     """Where a plan could be too sure, beside Thompson sampling at scale 0.5 on the same batches, told ‖θ‖ and σ."""
     for name in list(CLIFFS)[: setup.pick(100, 2)]:
-        ours, theirs = (
-            np.array(setup.map(cliff_run, [(name, learner, seed) for seed in setup.seeds]))
-            for learner in ("foresight", "thompson-grid")
-        )
-        ratio = float(ours.mean() / theirs.mean())
+        runs = {
+            entrant: np.array(setup.map(cliff_run, [(name, entrant, seed) for seed in setup.seeds]))
+            for entrant in CLIFF_ENTRANTS
+        }
+        ours, theirs, untold = (regrets.mean() for regrets in runs.values())
+        ratio = float(ours / theirs)
         yield Row(
             what=name,
-            measured=f"foresight {ours.mean():,.0f}, worst {ours.max():,.0f}; Thompson 0.5 {theirs.mean():,.0f}, worst "
-            f"{theirs.max():,.0f}; {len(ours)} seeds",
-            ratio=f"{ratio:.2f}×",
+            measured="; ".join(f"{entrant} {own.mean():,.0f}, worst {own.max():,.0f}" for entrant, own in runs.items())
+            + f"; {len(setup.seeds)} seeds",
+            ratio=f"{ratio:.2f}×; {ours / untold:.2f}× of Thompson without ‖θ‖",
             must=at_most(ratio, 1.3),
         )
 
@@ -685,7 +694,14 @@ CASES = {
     "settings": Case(settings, "Settings of foresight in all worlds; --before compares with another version.", 3, 1),
     "clicks": Case(clicks, "Foresight as it comes against its linear belief, in sixteen shapes of clicks.", 16, 1),
     "beliefs": Case(comparison(*BELIEFS), "Where a line cannot be a rate: foresight against its linear belief.", 20, 1),
-    "cliffs": Case(cliffs, "What no plan foresees, beside Thompson sampling on the same batches.", 12, 1),
+    "cliffs": Case(
+        cliffs,
+        "What no plan foresees, beside Thompson sampling on the same batches, T = 10,000. The arm from 30.8 % comes 22 "
+        "decisions before an update: three of the 200 sets that the plan samples have it, so the plan takes it for "
+        "rare and explores too little for it.",
+        12,
+        1,
+    ),
     "changing": Case(comparison(*CHANGING), "Contexts or parameters that change: reserve and discount.", 10),
     "wine": Case(comparison(WINE), "A table with near-separable classes and rewards that are not linear.", 20),
     "many": Case(comparison(*MANY), "Many arms and many features.", 5, 1),
