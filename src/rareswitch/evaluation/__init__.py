@@ -6,7 +6,6 @@ from rareswitch.evaluation.effect_scores import BASELINE, REST
 from rareswitch.evaluation.effects import effects
 from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
 from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
-from rareswitch.evaluation.importance_weights import LEAST_POWER, weight_counts
 from rareswitch.evaluation.intervals import combined, term_of
 from rareswitch.evaluation.refusals import few_rewards, refusals
 from rareswitch.evaluation.results import (
@@ -19,7 +18,7 @@ from rareswitch.evaluation.results import (
     Overlap,
     Value,
 )
-from rareswitch.evaluation.support import Support
+from rareswitch.evaluation.support import LEAST_POWER, Support, weight_counts
 
 __all__ = ["ESTIMATORS", "LEAST_POWER", "RULES", "Always", "ArmCount", "BatchValue", "Calibration", "Candidate"]
 __all__ += ["Difference", "Effect", "Effects", "Estimator", "Evaluation", "Interval", "Overlap"]

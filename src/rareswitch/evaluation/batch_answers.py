@@ -75,7 +75,7 @@ def answer(parts: Sequence[BatchPart], *, level: float, what: str, changes: str)
 def _term(part: BatchPart) -> BatchMean:
     assert part.value is not None
     assert part.error is not None
-    return BatchMean(part.value, part.error**2, part.third, max(part.effective - 1.0, 1.0))
+    return BatchMean(part.value, part.error**2, part.third, part.freedom)
 
 
 def _p_value(ratio: float, freedom: float) -> float:

@@ -25,6 +25,8 @@ class BatchPart:
     effective: float
     #: Third central moment of the value, by which its interval is longer on one side.
     third: float = 0.0
+    #: Degrees of freedom of the standard error.
+    freedom: float = 0.0
     #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
     left_out: str = ""
 

@@ -58,7 +58,7 @@ class Cell:
     @cached_property
     def term(self) -> BatchMean:
         """The effect, doubly robust."""
-        return term_of(row_scores("dr", self.columns), self.count / self.spread)
+        return term_of(row_scores("dr", self.columns))
 
 
 #: By batch.

@@ -57,7 +57,7 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
     >>> facts = {"arm_indices": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
     >>> print(effects(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **facts), "blue", "red")["blue"].interval)
-    0.1049 (0.08278 to 0.1272)
+    0.1049 (0.0828 to 0.1271)
     """
     number("level", level, low=0.5, high=0.9999)
     log, one = source_of(source), None if arm is None else str(arm)
@@ -192,6 +192,7 @@ def _part(batch: int, scores: EffectScores, cell: Cell, why: str) -> BatchPart:
         value=None if why else cell.term.value,
         error=None if why else cell.term.variance**0.5,
         third=0.0 if why else cell.term.third,
+        freedom=0.0 if why else cell.term.freedom,
         effective=0.0 if why else cell.count / cell.spread,
         left_out=why,
     )

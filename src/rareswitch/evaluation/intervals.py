@@ -38,18 +38,26 @@ class BatchMean(NamedTuple):
         return BatchMean(share * self.value, share**2 * self.variance, share**3 * self.third, self.freedom)
 
 
-def term_of(rows: FloatArray, effective: float | None = None) -> BatchMean:
-    """The mean of rows (n,), which tell as much about their variance as ``effective`` rows that all count alike.
+def term_of(rows: FloatArray) -> BatchMean:
+    """The mean of rows (n,).
+
+    The degrees of freedom of their variance s² are Satterthwaite's, 2 s⁴/Var(s²), where Var(s²) is about (m₄ − s⁴)/n:
+    large weights and rare or large rewards make them few, as few rows determine the variance then; n − 1 at most.
 
     >>> term_of(np.array([1.0, 2.0, 3.0]))
     BatchMean(value=2.0, variance=0.3333333333333333, third=0.0, freedom=2.0)
     """
     count, mean = len(rows), float(rows.mean())
+    if count == 1:
+        return BatchMean(mean, math.inf, 0.0, 1.0)
     pulls = rows - mean
+    scale = float(np.abs(pulls).max()) or 1.0  # fourth powers of huge rewards have no floating-point number
+    pulls = pulls / scale
     squares = pulls * pulls
-    variance = float(squares.sum()) / (count - 1) / count if count > 1 else math.inf
-    freedom = max((count if effective is None else effective) - 1.0, 1.0)
-    return BatchMean(mean, variance, float(squares @ pulls) / count**3, freedom)
+    variance, fourth = float(squares.sum()) / (count - 1), float(squares @ squares) / count
+    noise = (fourth - variance**2) / count
+    freedom = min(2.0 * variance**2 / noise, count - 1.0) if noise > 0.0 else count - 1.0
+    return BatchMean(mean, scale**2 * variance / count, scale**3 * float(squares @ pulls) / count**3, max(freedom, 1.0))
 
 
 def combined(terms: Sequence[BatchMean], *, level: float, anytime: bool = False) -> Interval:

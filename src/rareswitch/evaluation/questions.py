@@ -121,7 +121,7 @@ class Question:
 
     def term(self, batch: int, estimator: Estimator) -> BatchMean:
         """What a batch says of the value."""
-        return term_of(row_scores(estimator, self.columns[batch]), self.known[batch].effective)
+        return term_of(row_scores(estimator, self.columns[batch]))
 
     def value(self, estimator: Estimator) -> Interval:
         """The value by an estimator."""
@@ -165,15 +165,14 @@ class Question:
         shares = self.shares(self.settings.pooling)
         return (high - low) * sum(share * (self.known[batch].unsupported or 0.0) for batch, share in shares.items())
 
-    def _rows(self) -> list[tuple[FloatArray, FloatArray, float]]:
-        """By batch, the rows of the value, of what was earned, and how many rows they are worth."""
+    def _rows(self) -> list[tuple[FloatArray, FloatArray]]:
+        """By batch, the rows of the value and of what was earned."""
         shares, parts = self.shares(self.settings.pooling), []
         for batch, columns in self.columns.items():
-            value, effective = np.zeros(len(columns.rewards)), float(len(columns.rewards))
+            value = np.zeros(len(columns.rewards))
             if batch in shares:
                 value = shares[batch] * row_scores(self.settings.estimator, columns)
-                effective = self.known[batch].effective
-            parts.append((value, self.traffic[batch] * columns.rewards, effective))
+            parts.append((value, self.traffic[batch] * columns.rewards))
         return parts
 
     def difference(self, label: str, over: str) -> Difference:
@@ -185,9 +184,9 @@ class Question:
         sign = 1.0 if over == "logged" else -1.0
         rows = self._rows()
         interval = self.settings.interval(
-            [term_of(sign * (value - earned), effective) for value, earned, effective in rows], more=self._missed
+            [term_of(sign * (value - earned)) for value, earned in rows], more=self._missed
         )
-        if all(np.array_equal(value, earned) for value, earned, _ in rows):  # it is the policy that decided
+        if all(np.array_equal(value, earned) for value, earned in rows):  # it is the policy that decided
             interval = replace(interval, value=0.0, low=0.0, high=0.0)
         would, was = (sum(float(part.mean()) for part in side) for side in ([r[0] for r in rows], [r[1] for r in rows]))
         pair = (would, was)[:: int(sign)]
@@ -206,10 +205,10 @@ class Question:
             relative=self._relative(rows, sign),
         )
 
-    def _relative(self, rows: Sequence[tuple[FloatArray, FloatArray, float]], sign: float) -> Interval | None:
+    def _relative(self, rows: Sequence[tuple[FloatArray, FloatArray]], sign: float) -> Interval | None:
         """The difference as a share of what it is over, by Fieller's theorem; None where that may be 0 or less."""
         sums, squares = np.zeros(2), np.zeros((2, 2))
-        for value, earned, _ in rows:
+        for value, earned in rows:
             pair = np.stack([sign * (value - earned), earned if sign > 0.0 else value])
             sums += pair.mean(axis=1)
             squares += np.cov(pair) / pair.shape[1] if pair.shape[1] > 1 else np.inf

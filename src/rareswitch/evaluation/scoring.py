@@ -13,7 +13,7 @@ from rareswitch.evaluation.calibration import ArmTally
 from rareswitch.evaluation.candidates import Candidate, played, policy_probabilities
 from rareswitch.evaluation.estimators import Columns
 from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, Model
-from rareswitch.evaluation.support import Support
+from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import DecisionLog, Source
 
 ReadProgress = Callable[[int, int], None]
@@ -174,6 +174,7 @@ def _add(
         scored.given = isinstance(candidate, (np.ndarray, list))
         did = isinstance(candidate, str) and candidate == "logged"
         weights = (probabilities[rows, log.arm_indices] / (1.0 if did else log.propensities))[kept]
+        weights[weights > MOST_WEIGHT] = 0.0
         scored._weights.append(weights)
         scored._predicted.append(predicted.chosen[kept])
         scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])

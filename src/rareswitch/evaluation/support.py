@@ -9,7 +9,7 @@ refused does not hang on what was earned.
 How few decisions carry a sum of weights is told by its skewness, E w³/((E w²)^(3/2) √n), by which the distance from the
 normal distribution is bounded (Berry and Esseen). A sum of N equal weights has 1/√N, so N = n (E w²)³/(E w³)² is taken
 for the number of decisions that carry it: n where all count alike, n μ(a) for a candidate that always shows a, never
-more than n/E w².
+more than n/E w². Weights above :data:`MOST_WEIGHT` are truncated to 0: such play counts as unsupported.
 """
 
 import math
@@ -19,14 +19,16 @@ from typing import Self
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, sealed
-from rareswitch.evaluation.importance_weights import OCTAVES, ratio_moments, weight_moments, without_rarest
+from rareswitch.core import BoolArray, FloatArray, IntArray
 from rareswitch.evaluation.results import Overlap
+from rareswitch.lanes import compiled
 
 #: Most of a candidate's play that may have had probability 0; intervals are longer by it times the range of rewards.
 MAX_UNSUPPORTED = 0.01
-#: Least and most of a candidate's play that may be so rare in a small log that its weights are not looked at.
-THINNEST, THIN = 0.001, 0.01
+#: Play whose weight would be larger counts as unsupported: few logs show it once.
+MOST_WEIGHT = 20_000.0
+#: Ranges of :func:`weight_counts` begin at 2 to these powers.
+LEAST_POWER, MOST_POWER = -4, 10
 #: Chance of a mean weight this far from 1, of one batch or of all together, below which it is no chance; and where all
 #: probabilities are known, so that nothing can be missing unseen, and only wrong propensities are left to be found.
 CHANCE = 0.001
@@ -63,15 +65,15 @@ class Support:
     cubes: float
     #: Most arms that were offered at once.
     arms: int
-    #: (3, 42) Σ_x Σ_a π, π²/μ and π³/μ² over what μ could show, by the size of π/μ: of the weights that occurred where
-    #: only the propensity of the chosen arm is known.
-    moments: FloatArray
+    #: Σ_x Σ_a π²/μ and π³/μ² over what μ could show; Σ w² and Σ w³ where only the propensity of chosen arms is known.
+    second: float
+    third: float
 
     @classmethod
     def zero(cls) -> Self:
         """Of no decisions."""
-        none = dict.fromkeys(("weights", "squares", "largest", "missed", "concentration", "cubes"), 0.0)
-        return cls(count=0, known=0, arms=0, moments=sealed(np.zeros((3, OCTAVES))), **none)
+        sums = ("weights", "squares", "largest", "missed", "concentration", "cubes", "second", "third")
+        return cls(count=0, known=0, arms=0, **dict.fromkeys(sums, 0.0))
 
     @classmethod
     def of(
@@ -97,19 +99,22 @@ class Support:
         """
         if len(weights) == 0:
             return cls.zero()
-        missed, moments = (0.0, weight_moments(weights)) if logging is None else ratio_moments(candidate, logging)
-        squares = candidate * candidate
+        squares, seen = candidate * candidate, weights * weights
+        missed, second, third = 0.0, float(seen.sum()), float(seen @ weights)
+        if logging is not None:
+            missed, second, third = _ratio_sums(candidate, logging)
         return cls(
             count=len(weights),
             known=0 if logging is None else len(weights),
             weights=float(weights.sum()),
-            squares=float(weights @ weights),
+            squares=float(seen.sum()),
             largest=float(weights.max()),
             missed=missed,
             concentration=float(squares.sum()),
             cubes=float(np.vdot(squares, candidate)),
             arms=candidate.shape[1] if available is None else int(available.sum(axis=1).max()),
-            moments=moments,
+            second=second,
+            third=third,
         )
 
     def __add__(self, other: Self) -> Self:
@@ -123,7 +128,8 @@ class Support:
             concentration=self.concentration + other.concentration,
             cubes=self.cubes + other.cubes,
             arms=max(self.arms, other.arms),
-            moments=sealed(self.moments + other.moments),
+            second=self.second + other.second,
+            third=self.third + other.third,
         )
 
     @property
@@ -142,23 +148,14 @@ class Support:
         if self.count < 2:
             return math.inf
         if self.known == self.count:
-            square = float(self.moments[1].sum()) / self.count
-            return math.sqrt(max(square - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
+            return math.sqrt(max(self.second / self.count - (1.0 - self.missed / self.count) ** 2, 0.0) / self.count)
         typical = self.squares / self.weights if self.weights > 0.0 else 0.0
         return math.sqrt(max(typical - 1.0, 1.0 - self.mean_weight, 0.0) / self.count)
 
     @property
-    def thin(self) -> float:
-        """Share of the play, at most, that may be so rare in the log that its weights are not looked at.
-
-        Were it missed, the value would be off by it; so it is less where values are precise: 0.2/√n, from 0.1 to 1 %.
-        """
-        return min(max(0.2 / math.sqrt(max(self.count, 1)), THINNEST), THIN)
-
-    @property
     def spread(self) -> float:
-        """E Σ π²/μ = E_π[w] over what could be shown, and not too rarely: the variance of weights is this less 1."""
-        return without_rarest(self.moments, self.thin * self.count)[1] / self.count if self.count else math.inf
+        """E Σ π²/μ = E_π[w] over what could be shown: the variance of weights is this less 1."""
+        return self.second / self.count if self.count else math.inf
 
     @property
     def unsupported(self) -> float | None:
@@ -173,8 +170,7 @@ class Support:
     @property
     def carried(self) -> float:
         """How many decisions carry the sum of the weights, N."""
-        _, square, cube = without_rarest(self.moments, self.thin * self.count)
-        return square**3 / cube**2 if cube > 0.0 else 0.0
+        return self.second**3 / self.third**2 if self.third > 0.0 else 0.0
 
     @property
     def largest_share(self) -> float:
@@ -213,3 +209,43 @@ def overlap(supports: Sequence[Support]) -> Overlap:
         largest=whole.largest,
         largest_share=whole.largest_share,
     )
+
+
+def weight_counts(weights: FloatArray) -> IntArray:
+    """How many weights lie in each range.
+
+    Parameters
+    ----------
+    weights
+        (n,) of decisions, at least 0.
+
+    Returns
+    -------
+    (17,)
+        How many are 0, above 0 but below 1/16, in [1/16, 1/8), [1/8, 1/4) … [512, 1024), and 1024 or more.
+
+    Examples
+    --------
+    >>> weight_counts(np.array([0.0, 0.01, 1.0, 1.9, 2.0, 5000.0]))
+    array([1, 1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+    """
+    powers = np.frexp(weights)[1] - 1  # ⌊log2⌋, exactly
+    places = np.clip(powers, LEAST_POWER - 1, MOST_POWER) - (LEAST_POWER - 2)
+    places[weights == 0.0] = 0
+    return np.bincount(places, minlength=MOST_POWER - LEAST_POWER + 3)
+
+
+@compiled
+def _ratio_sums(candidate, logging):  # type: ignore[no-untyped-def]
+    """Σ π where π/μ is above the most, and Σ π²/μ and Σ π³/μ² elsewhere, of probabilities π and μ (n, K)."""
+    missed = second = third = 0.0
+    for s in range(candidate.shape[0]):
+        for i in range(candidate.shape[1]):
+            mass, seen = candidate[s, i], logging[s, i]
+            if mass > MOST_WEIGHT * seen:
+                missed += mass
+            elif mass > 0.0:
+                ratio = mass / seen
+                second += mass * ratio
+                third += mass * ratio * ratio
+    return missed, second, third

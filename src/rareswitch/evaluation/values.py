@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from rareswitch.evaluation.estimators import ESTIMATORS
-from rareswitch.evaluation.importance_weights import weight_counts
 from rareswitch.evaluation.intervals import combined
 from rareswitch.evaluation.questions import Question
 from rareswitch.evaluation.refusals import DRIFTED, log_cautions
 from rareswitch.evaluation.results import BatchValue, Value
-from rareswitch.evaluation.support import overlap
+from rareswitch.evaluation.support import overlap, weight_counts
 from rareswitch.log import Source
 
 #: How many times as wide as under ``pooling="stationary"`` an interval is before that is said.

@@ -173,7 +173,7 @@ def judge(
     if reasons := reasons or few_rewards(rewards, weights):
         return report(promoted=False, reasons=reasons)
     # w - 1 has the mean 0, so that the level of the residuals says nothing, and is taken off
-    term = term_of(predicted + (weights - 1.0) * (residuals - residuals.mean()), support.effective)
+    term = term_of(predicted + (weights - 1.0) * (residuals - residuals.mean()))
     # without any spread it plays as the incumbent, and its gain is certain
     bound = combined([term], level=1.0 - 2.0 * gate.level_of(look)).low if term.variance > 0.0 else term.value
     return report(

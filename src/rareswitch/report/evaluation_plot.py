@@ -137,7 +137,7 @@ def _draw_weights(panel: Any, values: Sequence[Value]) -> None:
 
 
 def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
-    """The share of decisions that counts, pooled and by batch, and the play that was never shown."""
+    """The share of decisions that counts, pooled and by batch, and the unsupported play."""
     for row, one in enumerate(values):
         has = one.overlap
         share = min(1.0, has.effective / max(has.decisions, 1))

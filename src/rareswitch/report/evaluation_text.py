@@ -61,7 +61,7 @@ def mark_of(evaluation: Evaluation) -> str:
 
 def _lift(evaluation: Evaluation) -> str:
     if not evaluation.lift:
-        return "Lift over the baseline: not known; no decision names the arm that would otherwise have been shown."
+        return ""
     whole = next((one for one in evaluation.lift if one.name == "so far"), evaluation.lift[0])
     weeks = [one for one in evaluation.lift if one is not whole]
     digits, mark = decimals(one.interval for one in weeks), mark_of(evaluation)
@@ -102,7 +102,7 @@ def relative_text(lift: Difference, mark: str = "") -> str:
 
 def _earned(evaluation: Evaluation) -> str:
     if evaluation.earned is None:
-        text = "Earned: not known."
+        text = "Earned: not identifiable."
     else:
         digits = decimals([evaluation.earned])
         text = f"Earned: {number_text(evaluation.earned.value, digits)} per decision"

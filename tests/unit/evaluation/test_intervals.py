@@ -23,7 +23,7 @@ def adaptive_terms(draw: Callable[[int], FloatArray], rng: RNG) -> list[BatchMea
     for size in SIZES:
         first = 0.5 if plays.sum() < 1.0 else 0.8 if totals[0] / plays[0] >= totals[1] / plays[1] else 0.2
         chosen, rewards = rng.random(size) < first, draw(size)
-        terms.append(term_of(np.where(chosen, rewards / first, 0.0), size * first).scaled(size / sum(SIZES)))
+        terms.append(term_of(np.where(chosen, rewards / first, 0.0)).scaled(size / sum(SIZES)))
         totals += [rewards[chosen].sum(), rewards[~chosen].sum()]
         plays += [chosen.sum(), (~chosen).sum()]
     return terms
