@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rareswitch.core import ContextSets, canonical_json
-from rareswitch.core.files import pack, unpack
+from rareswitch.core.codec import pack, unpack
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import RareswitchError
 from rareswitch.features import Arms, Features, Flag, Number

@@ -2,8 +2,6 @@
 
 from rareswitch.core import codec
 from rareswitch.core.choosing import (
-    TIE,
-    first_highest,
     gather,
     highest,
     keep_intervals,
@@ -11,15 +9,10 @@ from rareswitch.core.choosing import (
     pass_layers,
     workspace,
 )
-from rareswitch.core.codec import encode, kind, name_of
-from rareswitch.core.contexts import ContextSets
+from rareswitch.core.codec import canonical_json, check_value_count, decoding, encode, kind, name_of, plain_json
 from rareswitch.core.executors import make_executor, run_shards
 from rareswitch.core.files import (
-    canonical_json,
-    check_value_count,
-    decoding,
     lock,
-    plain_json,
     pyarrow,
     read_whole,
     reading,
@@ -27,19 +20,39 @@ from rareswitch.core.files import (
     write_whole,
 )
 from rareswitch.core.filesystems import exists, file_size, find_parts, is_url, making_file
-from rareswitch.core.ids import LONGEST, KeyArray, id_keys, key_bytes, keys_of_bytes, one_key, text_keys
-from rareswitch.core.linalg import absorb, inverse_root, log_growth, semidefinite_root
 from rareswitch.core.parquet_files import opened_parquet, seal_footer
-from rareswitch.core.rng import normals, stream_key, uniforms, uniforms_at, unit_at
-from rareswitch.core.stats import Expansion, Stats
-from rareswitch.core.structs import SCHEMA_VERSION, Result, data_frame, draw_result, result_text
+from rareswitch.core.rng import (
+    LONGEST,
+    KeyArray,
+    id_keys,
+    key_bytes,
+    keys_of_bytes,
+    normals,
+    one_key,
+    stream_key,
+    text_keys,
+    uniforms,
+    uniforms_at,
+    unit_at,
+)
+from rareswitch.core.stats import (
+    TIE,
+    Expansion,
+    Stats,
+    absorb,
+    first_highest,
+    inverse_root,
+    log_growth,
+    semidefinite_root,
+)
+from rareswitch.core.structs import SCHEMA_VERSION, Result, data_frame, draw_result, percent_text, result_text, table
 from rareswitch.core.table_files import Table, TableCell, cell_text, is_number, read_table
-from rareswitch.core.tables import percent_text, table
 from rareswitch.core.validation import (
     EXACT,
     LARGEST_PARAMETER,
     LARGEST_SCALE,
     BoolArray,
+    ContextSets,
     FloatArray,
     IntArray,
     Sets,

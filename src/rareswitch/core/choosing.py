@@ -7,24 +7,8 @@ import math
 
 import numpy as np
 
-from rareswitch.core.validation import FloatArray, IntArray
+from rareswitch.core.stats import TIE
 from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padded_length, triangular_squares
-
-#: Candidates whose values differ by less than this, relative to the largest, are equally good.
-TIE = 1e-9
-
-
-def first_highest(values: FloatArray) -> IntArray:
-    """(…) the index of the first of the highest ``values`` (…, n) of each row, up to a relative 1e-9.
-
-    Another processor rounds otherwise: which of two equally good candidates is chosen must not depend on that. Pass the
-    negatives of costs. Values may be minus infinity, but none may be plus infinity.
-
-    >>> first_highest(np.array([[0.5, 1.0 - 1e-12, 1.0], [3.0, 2.0, 1.0]])).tolist()
-    [1, 0]
-    """
-    highest_value = values.max(axis=-1, keepdims=True)
-    return np.asarray((values >= highest_value - TIE * np.abs(highest_value)).argmax(axis=-1))
 
 
 @compiled

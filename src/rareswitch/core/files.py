@@ -1,39 +1,21 @@
-"""Files: written whole or not at all, and read without pickle.
-
-Named arrays beside plain data make one file, safetensors with one canonical-JSON metadata key; the same content always
-gives the same bytes. Tables are Parquet.
-"""
+"""Files on this machine: written whole or not at all, and read up to a size."""
 
 import gzip
-import json
-import math
 import os
 import shutil
 import stat
-import struct
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 
-_KEY = "rareswitch"
 _LARGEST = 1 << 30
-#: Of plain data in one file. Parsed, each takes up to 200 bytes, however short it is written.
-_MOST_VALUES = 1 << 16
-_MOST_AXES = 8
-Arrays = dict[str, NDArray[Any]]
-#: Types of arrays, as safetensors names them, and as NumPy does.
-_DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "BOOL": "|b1"}
-_LETTERS = {"f": "F64", "i": "I64", "u": "U64", "b": "BOOL"}
 #: Characters of a line of text.
 LONGEST_LINE = 1 << 26
 #: Bytes that a compressed file, or a column of a row group, may unpack to whatever it takes; beyond them, so many times
@@ -241,82 +223,3 @@ def reading(path: str | Path) -> Iterator[TextIO]:
         if isinstance(error, InputError):
             raise
         raise FileFormatError(f"{path}: cannot be read ({error!s:.60}).") from error
-
-
-def canonical_json(data: Any) -> bytes:
-    """One text for equal data: sorted keys, no spaces, shortest numbers, no NaN."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
-
-
-def plain_json(text: bytes | str, *, most: int = _MOST_VALUES) -> Any:
-    """What :func:`canonical_json` was given, or any error: nothing that takes much more memory than the text."""
-    return json.loads(check_value_count(text.decode("ascii") if isinstance(text, bytes) else text, most=most))
-
-
-def check_value_count(text: str, *, most: int = _MOST_VALUES) -> str:
-    """Refuse plain data of more values than are kept in a file."""
-    values = text.count(",") + text.count("[") + text.count("{")
-    if values > most or not text.isascii():
-        raise FileFormatError(f"a file holds at most {most} values beside its arrays, in ASCII; got {values}.")
-    return text
-
-
-def pack(meta: Any, arrays: Arrays) -> bytes:
-    """8 bytes of header length, a JSON header padded to a multiple of 8, then the arrays, little-endian."""
-    text, _ = _header(meta, {name: (_LETTERS[array.dtype.kind], array.shape) for name, array in arrays.items()})
-    parts = (arrays[name].astype(_DTYPES[_LETTERS[arrays[name].dtype.kind]], order="C") for name in sorted(arrays))
-    return struct.pack("<Q", len(text)) + text + b"".join(part.tobytes() for part in parts)
-
-
-def _header(meta: Any, shapes: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[bytes, dict[str, slice]]:
-    """The one header of such a file, and where each array is in its body: one after the other, without gaps."""
-    header: dict[str, Any] = {"__metadata__": {_KEY: canonical_json(meta).decode()}}
-    places, start = {}, 0
-    for name in sorted(shapes):
-        dtype, shape = shapes[name]
-        stop = start + np.dtype(_DTYPES[dtype]).itemsize * math.prod(shape)
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, stop]}
-        places[name], start = slice(start, stop), stop
-    text = canonical_json(header)
-    check_value_count(text.decode())
-    return text + b" " * (-len(text) % 8), places
-
-
-@contextmanager
-def decoding(what: str) -> Iterator[None]:
-    """A block that reads what :func:`pack` made: whatever else goes wrong in it, the data are not ``what``."""
-    try:
-        yield
-    except FileFormatError:
-        raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise FileFormatError(f"not {what}, or a damaged one ({error!s:.200}).") from error
-
-
-def unpack(data: bytes) -> tuple[Any, Arrays]:
-    """What :func:`pack` was given, if it gives these very bytes; otherwise any error.
-
-    No array is made before the header is known to be the one that tells of exactly this body.
-    """
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > len(data) - 8:
-        raise ValueError("its header is not all there")
-    text, body = data[8 : 8 + length], memoryview(data)[8 + length :]
-    header = plain_json(text)
-    meta = plain_json(header.pop("__metadata__")[_KEY])
-    shapes = {name: (entry["dtype"], entry["shape"]) for name, entry in header.items()}
-    for name, (dtype, shape) in shapes.items():
-        sizes = len(shape) <= _MOST_AXES and all(type(size) is int and 0 <= size < 1 << 31 for size in shape)
-        if not sizes or dtype not in _DTYPES:
-            raise ValueError(f"the array {name!r:.60} has the shape {shape!s:.60} and the type {dtype!r:.60}")
-    again, places = _header(meta, shapes)
-    if again != text or max((place.stop for place in places.values()), default=0) != len(body):
-        raise ValueError("its header is not the one that belongs to its content")
-    arrays = {}
-    for name, place in places.items():
-        dtype, shape = shapes[name]
-        if dtype == "BOOL" and max(body[place], default=0) > 1:
-            raise ValueError(f"the array {name!r:.60} has flags that are neither true nor false")
-        array = np.frombuffer(body[place], dtype=_DTYPES[dtype]).reshape(shape)
-        arrays[name] = array.astype(array.dtype.newbyteorder("="))
-    return meta, arrays

@@ -1,5 +1,9 @@
-"""Sufficient statistics of a linear model, additive over any split of the data."""
+"""Sums, factors and choices that come out the same on every machine: what learners stand on.
 
+Sufficient statistics of a linear model add over any split of the data.
+"""
+
+import math
 from copy import copy
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -9,6 +13,7 @@ import numpy as np
 from rareswitch.core.codec import kind
 from rareswitch.core.validation import (
     FloatArray,
+    IntArray,
     finite_array,
     frozen,
     number,
@@ -25,6 +30,10 @@ from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
 _PANEL = 128
 #: Of Σ r², what rounding may leave of the spread of rewards that are all the same.
 _ALIKE = 1e-12
+#: Pivots below this, relative to the largest entry of the diagonal, are what rounding leaves of zero.
+_RANK = 1e-13
+#: Candidates whose values differ by less than this, relative to the largest, are equally good.
+TIE = 1e-9
 T = TypeVar("T")
 
 
@@ -262,6 +271,91 @@ def _derived(value: T, /, **fields: FloatArray | float | Expansion | None) -> T:
             sealed(part)
     vars(copied).update(fields)
     return copied
+
+
+def first_highest(values: FloatArray) -> IntArray:
+    """(…) the index of the first of the highest ``values`` (…, n) of each row, up to a relative 1e-9.
+
+    Another processor rounds otherwise: which of two equally good candidates is chosen must not depend on that. Pass the
+    negatives of costs. Values may be minus infinity, but none may be plus infinity.
+
+    >>> first_highest(np.array([[0.5, 1.0 - 1e-12, 1.0], [3.0, 2.0, 1.0]])).tolist()
+    [1, 0]
+    """
+    highest_value = values.max(axis=-1, keepdims=True)
+    return np.asarray((values >= highest_value - TIE * np.abs(highest_value)).argmax(axis=-1))
+
+
+def inverse_root(precision: FloatArray) -> FloatArray:
+    """L⁻¹ (d, d), lower triangular, where LLᵀ = ``precision``."""
+    lower = np.linalg.cholesky(precision)
+    inverse = np.zeros_like(lower)
+    # not LAPACK's, which hands even the smallest matrices to several threads, and these wait for each other
+    _triangular_inverse(read_only(np.ascontiguousarray(lower)), inverse)
+    return inverse
+
+
+def semidefinite_root(matrix: FloatArray) -> FloatArray:
+    """The lower triangular R with RᵀR = ``matrix`` (d, d), positive semidefinite; no entry of its diagonal is negative.
+
+    Where the matrix has no full rank other such R exist, and an orthogonal decomposition gives one that depends on
+    rounding. This is the one with a row of zeros for each dimension that the matrix lacks.
+
+    >>> semidefinite_root(np.array([[4.0, 2.0], [2.0, 1.0]])).tolist()
+    [[0.0, 0.0], [2.0, 1.0]]
+    """
+    rest, root = matrix.copy(), np.zeros_like(matrix)
+    least = _RANK * float(np.diag(matrix).max(initial=0.0))
+    for i in reversed(range(len(matrix))):
+        if rest[i, i] > least:
+            root[i, : i + 1] = rest[i, : i + 1] / math.sqrt(rest[i, i])
+            rest[:i, :i] -= np.outer(root[i, :i], root[i, :i])
+    return root
+
+
+def log_growth(precision: FloatArray, ridge: float) -> float:
+    """ln(det Λ/ridge^d) of a precision Λ (d, d), at least 0."""
+    return max(0.0, float(np.linalg.slogdet(precision / ridge)[1]))
+
+
+@compiled
+def _triangular_inverse(lower, inverse):  # type: ignore[no-untyped-def]
+    """``inverse`` (d, d), zero before, becomes that of the lower triangular matrix ``lower``."""
+    dim = lower.shape[0]
+    for i in range(dim):
+        for k in range(i):
+            for j in range(k + 1):
+                inverse[i, j] -= lower[i, k] * inverse[k, j]
+        for j in range(i):
+            inverse[i, j] /= lower[i, i]
+        inverse[i, i] = 1.0 / lower[i, i]
+
+
+@compiled
+def absorb(root, x, image, sums):  # type: ignore[no-untyped-def]
+    """Turn ``root`` = L⁻¹ (d, d), lower triangular, LLᵀ = Λ, into that of Λ + xxᵀ; the growth 1 + xᵀΛ⁻¹x of det Λ.
+
+    The factor of I + vvᵀ is known in closed form: with v = L⁻¹x and s_i = 1 + Σ_{j ≤ i} v_j², row i becomes
+    √(s_{i-1}/s_i)·row_i - v_i/√(s_{i-1}·s_i)·Σ_{j < i} v_j·row_j. ``image`` (d,) and ``sums`` (d,) are scratch.
+    """
+    dim = root.shape[0]
+    for i in range(dim):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * x[j]
+        image[i] = total
+        sums[i] = 0.0
+    before = 1.0
+    for i in range(dim):
+        after = before + image[i] * image[i]
+        keep = math.sqrt(before / after)
+        take = image[i] / math.sqrt(before * after)
+        for j in range(i + 1):
+            old = root[i, j]
+            root[i, j] = keep * old - take * sums[j]
+            sums[j] += image[i] * old
+        before = after
+    return before
 
 
 @compiled

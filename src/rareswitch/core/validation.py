@@ -1,17 +1,20 @@
-"""Validation of all input.
+"""Validation of all input, and context sets that were checked.
 
 Each function returns the value in its canonical form or raises an :class:`~rareswitch.errors.InputError` that says
 what, the rule, what was given and the remedy.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rareswitch.core.codec import kind
 from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lanes import compiled
 
@@ -325,6 +328,105 @@ def owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """
     behind = array.base if isinstance(array.base, np.ndarray) else array
     return sealed(array.copy()) if array.flags.writeable or behind.flags.writeable else array
+
+
+@kind("context-sets")
+@dataclass(frozen=True, eq=False)
+class ContextSets:
+    """Sets of arms, contexts (n, K, d) with a mask of the arms that exist, available (n, K).
+
+    It cannot be written through, and holds views of the arrays it was given: do not write to these afterwards, or take
+    :meth:`owned` sets.
+
+    Examples
+    --------
+    >>> sets = ContextSets.from_ragged([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]])
+    >>> sets.contexts.shape, sets.available.tolist()
+    ((2, 2, 2), [[True, False], [True, True]])
+    """
+
+    contexts: FloatArray
+    available: BoolArray
+
+    def __post_init__(self) -> None:
+        sets = context_sets(self.contexts, self.available)
+        if sets.single:
+            raise ShapeError("contexts must be (sets, arms, dim); got one set (arms, dim). Pass contexts[None].")
+        vars(self).update(contexts=sets.contexts, available=sets.available)
+
+    @classmethod
+    def checked(cls, sets: Sets) -> Self:
+        """Sets that were checked already, as :func:`context_sets` returns them."""
+        made = object.__new__(cls)
+        vars(made).update(contexts=sets.contexts, available=sets.available)
+        return made
+
+    @classmethod
+    def from_ragged(cls, sets: Sequence[Any]) -> Self:
+        """Pad a sequence of sets (K_s, d), whose numbers of arms may differ, with zero arms that are not available."""
+        arrays = [
+            entry if type(entry) is np.ndarray and entry.dtype is _FLOAT else finite_array(f"set {s}", entry)
+            for s, entry in enumerate(sets)
+        ]  # those that are ready are checked together, in the end
+        if not arrays:
+            raise EmptySetError("at least one context set is needed; got none.")
+        dim = arrays[0].shape[-1] if arrays[0].ndim == 2 else 0
+        for s, array in enumerate(arrays):
+            if array.ndim != 2 or array.shape[1] != dim or array.size == 0:
+                raise ShapeError(
+                    f"each set must have shape (arms, dim), with at least one arm and the same dim; set {s} has "
+                    f"shape {array.shape} and set 0 has {arrays[0].shape}."
+                )
+        contexts = np.zeros((len(arrays), max(map(len, arrays)), dim))
+        available = np.zeros(contexts.shape[:2], dtype=np.bool_)
+        for s, array in enumerate(arrays):
+            contexts[s, : len(array)] = array
+            available[s, : len(array)] = True
+        return cls(contexts, available)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """All sets of the parts, in order, padded to the most arms among them."""
+        if not parts:
+            raise EmptySetError("at least one part is needed; got none.")
+        arms = max(part.contexts.shape[1] for part in parts)
+        wide = [part.contexts.shape[1] == arms for part in parts]
+        widths = [((0, 0), (0, arms - part.contexts.shape[1])) for part in parts]
+        pads = list(zip(parts, wide, widths, strict=True))
+        return cls(
+            np.concatenate([p.contexts if same else np.pad(p.contexts, (*w, (0, 0))) for p, same, w in pads]),
+            np.concatenate([p.available if same else np.pad(p.available, w) for p, same, w in pads]),
+        )
+
+    def packed(self) -> Self:
+        """The same sets with the available arms first, in their order, and no wider than the largest.
+
+        >>> sets = ContextSets([[[1.0], [2.0], [3.0]]], [[False, True, False]])
+        >>> sets.packed().contexts.tolist()
+        [[[2.0]]]
+        """
+        if self.available.all():
+            return self
+        order = np.argsort(~self.available, axis=1, kind="stable")[:, : self.available.sum(axis=1).max()]
+        available = np.take_along_axis(self.available, order, axis=1)
+        contexts = np.where(available[:, :, None], np.take_along_axis(self.contexts, order[:, :, None], axis=1), 0.0)
+        return self.checked(Sets(sealed(contexts), sealed(available), False))
+
+    def owned(self) -> Self:
+        """The same sets, in arrays that nobody can write to: copies where they are not that already."""
+        return self.checked(Sets(owned(self.contexts), owned(self.available), False))
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def __getitem__(self, which: slice | IntArray) -> Self:
+        """A selection of the sets: a slice or an array of indices."""
+        return self.checked(Sets(sealed(self.contexts[which]), sealed(self.available[which]), False))
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return int(self.contexts.shape[2])
 
 
 @compiled

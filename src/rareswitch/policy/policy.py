@@ -44,7 +44,7 @@ class Decisions:
     #: (n,) how many arms the eliminations left.
     survivors: IntArray
     policy_id: str
-    #: (n, 2) the keys of the ids, as :func:`rareswitch.core.ids.id_keys` makes them, read-only.
+    #: (n, 2) the keys of the ids, as :func:`rareswitch.core.rng.id_keys` makes them, read-only.
     ids: KeyArray
 
     def upto(self, count: int) -> Self:
@@ -192,7 +192,7 @@ class Policy:
             Which arms may be chosen, (n, K) or (K,); all by default.
         ids
             The names of the decisions: n of them, or a single one for one set. Each is a whole number 0 ≤ id < 2⁶³ or
-            a string of 1 to 128 bytes; see :func:`rareswitch.core.ids.id_keys`.
+            a string of 1 to 128 bytes; see :func:`rareswitch.core.rng.id_keys`.
         seed
             The randomness of a decision hangs on seed and id alone, however the sets are split or ordered.
         baseline

@@ -25,7 +25,7 @@ _NOTHING = 0x243F6A8885A308D3
 class DecisionRow(NamedTuple):
     """A decision as it is kept."""
 
-    #: Of its id, 16 bytes: :func:`rareswitch.core.ids.key_bytes`.
+    #: Of its id, 16 bytes: :func:`rareswitch.core.rng.key_bytes`.
     key: bytes
     #: The id as JSON: ``"request-41c9"`` with its quotes, or ``17``.
     id: str

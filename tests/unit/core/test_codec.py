@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rareswitch.core import codec
-from rareswitch.core.files import pack, unpack
+from rareswitch.core.codec import pack, unpack
 from rareswitch.errors import FileFormatError
 from rareswitch.learner import Foresight, Rows, State, summaries_from_bytes
 from rareswitch.policy import Policy

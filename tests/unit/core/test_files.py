@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from rareswitch.core import decoding, plain_json, read_whole, replacing, write_whole
-from rareswitch.core.files import making_folder, pack, unpack
+from rareswitch.core.codec import pack, unpack
+from rareswitch.core.files import making_folder
 from rareswitch.errors import FileFormatError
 
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(2)}

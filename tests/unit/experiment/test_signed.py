@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rareswitch.core import canonical_json
-from rareswitch.core.files import pack, unpack
+from rareswitch.core.codec import pack, unpack
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.policy import Ed25519Key, HmacKey, Key, new_key, policy_from_bytes, policy_to_bytes

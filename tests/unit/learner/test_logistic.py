@@ -12,7 +12,7 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
-from rareswitch.core.files import pack, unpack
+from rareswitch.core.codec import pack, unpack
 from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
 from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import (

@@ -8,7 +8,7 @@ import pytest
 import safetensors.numpy
 
 from rareswitch.core import codec
-from rareswitch.core.files import pack, unpack
+from rareswitch.core.codec import pack, unpack
 from rareswitch.design import GOptimal, MixedSoftmax, Uniform
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.policy import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core.files import pack, unpack
+from rareswitch.core.codec import pack, unpack
 from rareswitch.design import GOptimal, Uniform
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Arms, Features, Number
