@@ -12,7 +12,6 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
-from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -37,6 +36,8 @@ KINDS: dict[str, type[Any]] = {}
 #: Modules that are imported when a name is not known.
 EXTENSIONS = ["rareswitch.lab.rivals"]
 _NAMES: dict[type[Any], str] = {}
+#: The names of the fields that are the content of each.
+_KEPT: dict[type[Any], list[str]] = {}
 #: What is plain data as it is.
 _SCALARS = (str, bool, int, float, type(None))
 
@@ -45,7 +46,7 @@ def kind(name: str) -> Callable[[type[T]], type[T]]:
     """Give a dataclass its name in files. Fields with the metadata ``kept=False`` are no part of the content."""
 
     def named(cls: type[T]) -> type[T]:
-        KINDS[name], _NAMES[cls] = cls, name
+        KINDS[name], _NAMES[cls], _KEPT[cls] = cls, name, [entry.name for entry in kept_fields(cls)]
         return cls
 
     return named
@@ -62,7 +63,6 @@ def name_of(value: object) -> str:
     return _NAMES[type(value)]
 
 
-@cache
 def kept_fields(cls: type[Any]) -> tuple["Field[Any]", ...]:
     """The fields of a class that are its content."""
     return tuple(entry for entry in fields(cls) if entry.init and entry.metadata.get("kept", True))
@@ -82,7 +82,7 @@ def plain(value: object) -> Any:
 def _plain(value: Any, path: str, arrays: Arrays) -> Any:
     name, entries = _NAMES.get(type(value)), value
     if name is not None:
-        entries = {entry.name: getattr(value, entry.name) for entry in kept_fields(type(value))}
+        entries = {entry: getattr(value, entry) for entry in _KEPT[type(value)]}
     elif isinstance(value, (tuple, list)):
         entries = dict(enumerate(value))
     elif isinstance(value, _SCALARS):
@@ -92,7 +92,7 @@ def _plain(value: Any, path: str, arrays: Arrays) -> Any:
             f"only what is made of {', '.join(sorted(KINDS))}, numbers and texts can be identified and kept in files; "
             f"it holds a {type(value).__name__}."
         )
-    data = {} if name is None else {"kind": name}
+    data: dict[Any, Any] = {} if name is None else {"kind": name}
     for entry, part in entries.items():
         if isinstance(part, _SCALARS):  # most are
             data[entry] = part

@@ -2,15 +2,14 @@
 
 import json
 import math
-import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from rareswitch.core import codec, decoding, read_whole, table, write_whole
+from rareswitch.core import codec, decoding, read_whole, result_text, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import (
@@ -29,8 +28,6 @@ SCHEMA = 1
 FIELDS = ("number", "category", "hashed", "flag", "vector")
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
-_HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
-_WIDTH = 120
 #: The value of a setting, as JSON and TOML have it.
 Plain: TypeAlias = Any
 #: A product of the columns of up to two parts; of none, a constant. A part has a name, which is empty for the arms.
@@ -149,7 +146,12 @@ class Features:
     @cached_property
     def dim(self) -> int:
         """Length of the vectors, d."""
-        return sum(map(_columns, self.terms))
+        return sum(columns for _, columns in self.sizes)
+
+    @property
+    def sizes(self) -> tuple[tuple[Term, int], ...]:
+        """The terms, each with the number of its columns."""
+        return tuple((term, math.prod(layout.columns for _, layout in term)) for term in self.terms)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -268,53 +270,7 @@ class Features:
         return f"<features {self.id[:12]}: {len(self.fields)} fields, {self.dim} columns{arms}>"
 
     def __str__(self) -> str:
-        """Each field and what becomes of it, then what the vectors are made of."""
-        rows = [
-            (
-                part.name if part.key == part.name else f"{part.name} ({part.key})",
-                part.of,
-                part.kind,
-                str(part.layout.columns),
-                part.treatment,
-                self.seen.get(part.name, ""),
-            )
-            for part in self.fields
-        ]
-        shown = len(_HEADER) if any(row[-1] for row in rows) else len(_HEADER) - 1
-        lines = [table(_HEADER[:shown], [row[:shown] for row in rows], left=shown)] if rows else []
-        return "\n".join([*lines, *_composition(self), *_left_out(self)])
-
-
-def _columns(term: Term) -> int:
-    return math.prod(layout.columns for _, layout in term)
-
-
-def _composition(features: Features) -> Iterator[str]:
-    """How the columns come together."""
-    parts = [(" × ".join(name or "arm" for name, _ in term) or "constant", _columns(term)) for term in features.terms]
-    summands = " + ".join(f"{name}\u00a0{columns}" for name, columns in parts).replace(" × ", "\u00a0×\u00a0")
-    text = f"{features.dim} columns = {summands}; divided by √{len(parts)}, so that no vector is longer than 1"
-    yield from (line.replace("\u00a0", " ") for line in _wrapped(text))
-    if features.arms is not None:
-        ids, spare = [*map(str, features.arms.ids)], features.arms.spare_arms
-        names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        blocks = f"{spare} spare block{'s' * (spare > 1)} for arms that come later" if spare else "no room for others"
-        yield f"{len(ids)} arms with parameters of their own ({names}), {blocks}"
-    absent = "are missing" if features.absent == "missing" else "are an error"
-    extra = "are counted and not used" if features.extra == "ignore" else "are an error"
-    yield f"fields that a record lacks {absent}; fields that are not described {extra}"
-
-
-def _left_out(features: Features) -> Iterator[str]:
-    """What the sample had that is not used."""
-    used = {part.name for part in features.fields}
-    for name, why in features.seen.items():
-        if name not in used:
-            yield from _wrapped(f"left out: {name}: {why}")
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, break_long_words=False, subsequent_indent="  ")
+        return result_text(self)
 
 
 def _ending(path: str | Path) -> str:

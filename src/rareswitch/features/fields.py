@@ -1,8 +1,6 @@
 """What becomes of each field of a record: a group of columns of length at most 1, whatever its value."""
 
 import dataclasses
-import hashlib
-import math
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
@@ -12,26 +10,16 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, kind, name_of, number
 from rareswitch.errors import ParameterError, RecordError
+from rareswitch.features.records import MISSING, Codes, Level, Value, Values, level_text, scalar, text_hash
 
 SIDES = ("context", "arm", "both")
 #: In the key of a field of both: where the id of the arm stands, if the field is read from the context.
 ARM = "{arm}"
 #: The most columns of one field, and of a whole vector.
 MOST_COLUMNS = 4096
-#: The code of a missing value.
-MISSING = math.nan
-#: Beside its known values, those that a field remembers the codes of.
-_REMEMBERED = 4096
-#: What a field of a record may hold; values of other types are refused with the name of the field.
-Value: TypeAlias = str | float | Decimal | np.generic | FloatArray | Sequence[float | None] | None
-#: What is one of several, known by its text.
-Level: TypeAlias = str | int | float | bool
-#: The values of a field, one for each record.
-Values: TypeAlias = Sequence[Value] | NDArray[np.number]
 #: One or more numbers for each value (entries, n), from which the kernels go on.
 CodeArray: TypeAlias = Sequence[float] | FloatArray
 #: From values to codes; it remembers what it has seen, as far as that saves time.
@@ -52,27 +40,6 @@ class FieldLayout(NamedTuple):
     missing: int
     center: float = 0.0
     divisor: float = 1.0
-
-
-class Codes(dict[Value, float]):
-    """Codes by value; a function tells those of values that are not there."""
-
-    def __init__(self, known: dict[Value, float], code: Callable[[Value], float]) -> None:
-        super().__init__(known)
-        self.code, self.most = code, len(known) + _REMEMBERED
-
-    def __missing__(self, value: Value) -> float:
-        code = self.code(value)
-        if type(value) is str and len(self) < self.most:
-            self[value] = code
-        return code
-
-    def of(self, values: Values) -> Sequence[float]:
-        """The codes of values."""
-        try:
-            return list(map(self.__getitem__, values))
-        except TypeError:  # a value that cannot be hashed, of which the message shall tell
-            return [self.code(value) for value in values]
 
 
 class Field(ABC):
@@ -96,14 +63,9 @@ class Field(ABC):
         """What the kernels need to know."""
 
     @property
-    @abstractmethod
     def value_columns(self) -> tuple[str, ...]:
         """What each of its columns is, without that of missing values."""
-
-    @property
-    @abstractmethod
-    def rule(self) -> str:
-        """What is done with its values, for people."""
+        return (self.name,)
 
     @abstractmethod
     def coder(self) -> Coder:
@@ -113,12 +75,6 @@ class Field(ABC):
     def column_names(self) -> tuple[str, ...]:
         """What each of its columns is."""
         return (*self.value_columns, f"{self.name} missing") if self.missing == "own" else self.value_columns
-
-    @property
-    def treatment(self) -> str:
-        """What is done with its values, the missing ones too, for people."""
-        words = {"own": "own column", "unknown": "as unknown", "error": "error"}
-        return f"{self.rule}; missing: {words[self.missing]}"
 
     def laid_out(
         self, form: int, columns: int, *, entries: int = 1, unknown: int = 0, center: float = 0.0, divisor: float = 1.0
@@ -176,15 +132,6 @@ class Described(Field):
         """Bring the settings of this kind into canonical form, or refuse them."""
 
 
-def scalar(value: Value) -> Value:
-    """A scalar as Python's own type; None where it is missing."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or (isinstance(value, (float, Decimal)) and value != value):
-        return None
-    return None if type(value).__name__ in ("NAType", "NaTType") else value
-
-
 def checked_text(name: str, value: str) -> str:
     """A name of 1 to 128 characters on one line."""
     if type(value) is not str or not 0 < len(value) <= LONGEST or not value.isprintable():
@@ -209,8 +156,8 @@ def check_flag(name: str, value: bool) -> None:
 class Number(Described):
     """A number, standardised: (value − mean) / scale, clipped to ±clip, and divided by it. True is 1, False is 0.
 
-    >>> Number("age", mean=40, scale=12).treatment
-    '(x − 40) / 12, within ±4; missing: own column'
+    >>> Number("age", mean=40, scale=12).coder()([40, None])
+    [40.0, nan]
     """
 
     _: KW_ONLY
@@ -232,22 +179,12 @@ class Number(Described):
     def layout(self) -> FieldLayout:
         return self.laid_out(0, 1, center=self.mean, divisor=self.scale * self.clip)
 
-    @property
-    def value_columns(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @property
-    def rule(self) -> str:
-        return f"(x − {self.mean:.4g}) / {self.scale:.4g}, within ±{self.clip:.4g}"
-
     def coder(self) -> Coder:
         return self._codes
 
     def _codes(self, values: Values) -> CodeArray:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-            return values.astype(np.float64)
         try:
-            return array("d", values)
+            return array("d", values)  # type: ignore[arg-type]  # or raises
         except (TypeError, OverflowError):  # some are missing, or no numbers
             return [value if type(value) is float else self._code(value) for value in values]
 
@@ -271,14 +208,6 @@ class Flag(Described):
     @property
     def layout(self) -> FieldLayout:
         return self.laid_out(0, 1)
-
-    @property
-    def value_columns(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @property
-    def rule(self) -> str:
-        return "1 if true, −1 if not"
 
     def coder(self) -> Coder:
         return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
@@ -315,10 +244,6 @@ class Vector(Described):
     @property
     def value_columns(self) -> tuple[str, ...]:
         return tuple(f"{self.name}[{k}]" for k in range(self.length))
-
-    @property
-    def rule(self) -> str:
-        return f"divided by {self.longest:.4g}, its longest length"
 
     def coder(self) -> Coder:
         return lambda values: np.array([self._entries(value) for value in values]).reshape(len(values), self.length).T
@@ -376,11 +301,6 @@ class Category(Described):
         levels = tuple(f"{self.name}={level}" for level in self.levels)
         return (*levels, f"{self.name} unknown") if self.unknown == "own" else levels
 
-    @property
-    def rule(self) -> str:
-        unknown = "own column" if self.unknown == "own" else "error"
-        return f"a column for each of {len(self.levels)} levels; unknown: {unknown}"
-
     @cached_property
     def _places(self) -> dict[Value, float]:
         return {level: float(k) for k, level in enumerate(self.levels)}
@@ -418,41 +338,12 @@ class Hashed(Described):
     def value_columns(self) -> tuple[str, ...]:
         return tuple(f"{self.name} hash {k}" for k in range(self.columns))
 
-    @property
-    def rule(self) -> str:
-        return f"one of {self.columns} columns by hash"
-
     def coder(self) -> Coder:
         return Codes({}, self._code).of
 
     def _code(self, value: Value) -> float:
         text = self.level(value)
         return MISSING if text is None else float(text_hash(text) % self.columns)
-
-
-def level_text(value: Value) -> str | None:
-    """The text by which a level is known; None where it is missing.
-
-    >>> level_text(3.0), level_text("3"), level_text(True), level_text(0.5), level_text(float("nan"))
-    ('3', '3', 'true', '0.5', None)
-    """
-    value = scalar(value)
-    if value is None or type(value) is str:
-        return value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and value.bit_length() < 1000:
-        return str(value)
-    if isinstance(value, float):
-        return str(int(value)) if math.isfinite(value) and value == math.floor(value) else repr(value)
-    raise TypeError(type(value).__name__)
-
-
-def text_hash(text: str) -> int:
-    """64 bits of the hash of a text, the same on every machine."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def checked_levels(name: str, values: Sequence[Level]) -> tuple[str, ...]:

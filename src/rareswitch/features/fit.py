@@ -20,13 +20,21 @@ from rareswitch.features.fields import (
     Flag,
     Hashed,
     Number,
+    Vector,
+)
+from rareswitch.features.records import (
+    ArmId,
+    Contexts,
+    Offer,
+    OfferedArms,
+    RecordList,
     Value,
     Values,
-    Vector,
     level_text,
+    offers_of,
+    records_of,
     scalar,
 )
-from rareswitch.features.records import ArmId, Contexts, Frame, Offer, OfferedArms, RecordList, offers_of, table_of
 
 _WORDS = ("number", "category", "hashed", "flag", "vector")
 #: Rows from which on a column of different values is taken for an id.
@@ -81,9 +89,8 @@ class ColumnSample:
     def __init__(self, habits: Habits, name: str, column: SampleColumn, kind: str | None) -> None:
         if kind is not None and kind not in _WORDS:
             raise ParameterError(f"kinds must be fields or {', '.join(_WORDS)}; got {kind!r:.60} for {name!r:.60}.")
-        values = column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
         many = (list, tuple, np.ndarray, Mapping)
-        values = [value if isinstance(value, many) else scalar(value) for value in values]
+        values = [value if isinstance(value, many) else scalar(value) for value in column.values]
         self.held: list[Any] = [value for value in values if value is not None]
         self.habits, self.name, self.asked = habits, name, kind
         self.gaps = len(values) - len(self.held)
@@ -246,7 +253,7 @@ def propose(
         Most levels with a column each; columns of a hashed field; where numbers are clipped, in standard deviations.
     """
     habits = Habits(missing=missing, levels=levels, hashed=hashed, clip=clip)
-    table = table_of("contexts", contexts)
+    table = records_of("contexts", contexts)
     if not len(table):
         raise RecordError("a sample of at least one context is needed; got none.")
     offers = offers_of(arms, len(table), key, ())
@@ -266,14 +273,12 @@ def propose(
     return {**composed, "seen": seen, "key": key, "absent": absent, "extra": extra}
 
 
-def _context_columns(
-    table: Frame | RecordList, ids: Sequence[str], kinds: Mapping[str, str | Field]
-) -> list[SampleColumn]:
+def _context_columns(table: RecordList, ids: Sequence[str], kinds: Mapping[str, str | Field]) -> list[SampleColumn]:
     """The columns of contexts; those that hold a value for each arm are put together."""
-    names = table.names if isinstance(table, Frame) else [*dict.fromkeys(name for record in table for name in record)]
+    names = [*dict.fromkeys(name for record in table for name in record)]
 
     def values(name: str) -> Values:
-        return table.column(name) if isinstance(table, Frame) else [record.get(name) for record in table]
+        return [record.get(name) for record in table]
 
     columns, taken = [], set[str]()
     for name in names:

@@ -1,18 +1,30 @@
-"""What callers hand in: contexts as records or tables, arms as ids, records or tables."""
+"""What callers hand in: values and their codes, contexts as records or tables, arms as ids, records or tables."""
 
+import hashlib
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from rareswitch.core import FloatArray
 from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
-from rareswitch.features.fields import Value, Values, scalar
 
 if TYPE_CHECKING:
-    import narwhals
     from narwhals.typing import IntoDataFrame
 
+#: The code of a missing value.
+MISSING = math.nan
+#: Beside its known values, those that a field remembers the codes of.
+_REMEMBERED = 4096
+#: What a field of a record may hold; values of other types are refused with the name of the field.
+Value: TypeAlias = str | float | Decimal | np.generic | FloatArray | Sequence[float | None] | None
+#: What is one of several, known by its text.
+Level: TypeAlias = str | int | float | bool
+#: The values of a field, one for each record.
+Values: TypeAlias = Sequence[Value]
 #: Fields by name.
 Record: TypeAlias = Mapping[str, Any]
 RecordList: TypeAlias = Sequence[Record]
@@ -34,31 +46,59 @@ class Offer(NamedTuple):
     keyed: bool = False
 
 
-class Frame:
-    """A table of pandas, polars, Arrow or another library that narwhals knows; columns are taken as they are asked."""
+class Codes(dict[Value, float]):
+    """Codes by value; a function tells those of values that are not there."""
 
-    def __init__(self, frame: "narwhals.DataFrame[IntoDataFrame]") -> None:
-        self.frame = frame
-        self.names: list[str] = list(frame.columns)
+    def __init__(self, known: dict[Value, float], code: Callable[[Value], float]) -> None:
+        super().__init__(known)
+        self.code, self.most = code, len(known) + _REMEMBERED
 
-    def __len__(self) -> int:
-        return int(self.frame.shape[0])
+    def __missing__(self, value: Value) -> float:
+        code = self.code(value)
+        if type(value) is str and len(self) < self.most:
+            self[value] = code
+        return code
 
-    def column(self, name: str) -> Values:
-        """The values of a column: a NumPy array of numbers where it is one (NaN where missing), else a list."""
-        column = self.frame[name]
-        if column.dtype.is_numeric() and not column.dtype.is_decimal():
-            array = column.to_numpy()
-            if array.dtype.kind in "iuf":
-                return array
-        values: list[Value] = column.to_list()
-        return values
+    def of(self, values: Values) -> Sequence[float]:
+        """The codes of values."""
+        try:
+            return list(map(self.__getitem__, values))
+        except TypeError:  # a value that cannot be hashed, of which the message shall tell
+            return [self.code(value) for value in values]
 
-    def records(self, names: Sequence[str] | None = None) -> list[dict[str, Value]]:
-        """The rows as records, of some columns or of all."""
-        names = self.names if names is None else names
-        columns = [column.tolist() if isinstance(column := self.column(n), np.ndarray) else column for n in names]
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+def scalar(value: Value) -> Value:
+    """A scalar as Python's own type; None where it is missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, (float, Decimal)) and value != value):
+        return None
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def level_text(value: Value) -> str | None:
+    """The text by which a level is known; None where it is missing.
+
+    >>> level_text(3.0), level_text("3"), level_text(True), level_text(0.5), level_text(float("nan"))
+    ('3', '3', 'true', '0.5', None)
+    """
+    value = scalar(value)
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() < 1000:
+        return str(value)
+    if isinstance(value, float):
+        return str(int(value)) if math.isfinite(value) and value == math.floor(value) else repr(value)
+    raise TypeError(type(value).__name__)
+
+
+def text_hash(text: str) -> int:
+    """64 bits of the hash of a text, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
 def record_of(row: Any) -> Any:
@@ -68,8 +108,8 @@ def record_of(row: Any) -> Any:
     return row
 
 
-def table_of(name: str, contexts: Contexts) -> Frame | RecordList:
-    """Records as they are, anything else as a table."""
+def records_of(name: str, contexts: Contexts) -> RecordList:
+    """Records as they are; the rows of a table of pandas, polars, Arrow or another library that narwhals knows."""
     if isinstance(contexts, (list, tuple)):
         records: RecordList = contexts
         if not all(isinstance(record, Mapping) for record in records):
@@ -109,7 +149,7 @@ def table_of(name: str, contexts: Contexts) -> Frame | RecordList:
                 f"{name}: the columns of a table must have texts as names; got {type(column).__name__} {column!r:.60}. "
                 "Rename them, as with table.columns = [str(name) for name in table.columns]."
             )
-    return Frame(frame)
+    return frame.rows(named=True) if frame.columns else [{}] * frame.shape[0]
 
 
 def frame_columns(name: str, frame: Contexts) -> dict[str, list[Value]]:
@@ -118,11 +158,9 @@ def frame_columns(name: str, frame: Contexts) -> dict[str, list[Value]]:
     >>> frame_columns("frame", [{"arm": "a", "reward": 1.0}, {"arm": "b"}])
     {'arm': ['a', 'b'], 'reward': [1.0, None]}
     """
-    table = table_of(name, frame)
-    if isinstance(table, Frame):
-        return {column: [*map(scalar, table.column(column))] for column in table.names}
-    names = dict.fromkeys(column for record in table for column in record)
-    return {column: [scalar(record.get(column)) for record in table] for column in names}
+    records = records_of(name, frame)
+    names = dict.fromkeys(column for record in records for column in record)
+    return {column: [scalar(record.get(column)) for record in records] for column in names}
 
 
 def field_values(contexts: Contexts, name: str) -> list[Value]:
@@ -131,12 +169,7 @@ def field_values(contexts: Contexts, name: str) -> list[Value]:
     >>> field_values([{"shown": "a"}, {}], "shown")
     ['a', None]
     """
-    table = table_of("contexts", contexts)
-    if isinstance(table, Frame):
-        values = table.column(name) if name in table.names else [None] * len(table)
-    else:
-        values = [record.get(name) for record in table]
-    return [scalar(value) for value in values]
+    return [scalar(record.get(name)) for record in records_of("contexts", contexts)]
 
 
 def offer_of(arms: OfferedArms, key: str, named: tuple[ArmId, ...]) -> Offer:
@@ -156,9 +189,7 @@ def offer_of(arms: OfferedArms, key: str, named: tuple[ArmId, ...]) -> Offer:
     elif len(getattr(arms, "shape", ())) == 1:  # an array or a column of ids
         names, records = tuple(arms.to_list() if hasattr(arms, "to_list") else arms.tolist()), None
     elif _is_table(arms):
-        table = table_of("arms", arms)
-        assert isinstance(table, Frame)
-        records = table.records()
+        records = records_of("arms", arms)
         names, keyed = _names(records, key), True
     else:
         raise RecordError(

@@ -6,6 +6,7 @@ from rareswitch.report.evaluation_plot import draw_evaluation
 from rareswitch.report.evaluation_text import evaluation_text
 from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.experiment_text import caution_text
+from rareswitch.report.features_text import features_text
 from rareswitch.report.figures import (
     BLUE,
     DARK_GREY,
@@ -43,6 +44,7 @@ __all__ = [
     "draw_experiment",
     "effects_text",
     "evaluation_text",
+    "features_text",
     "figure",
     "headline",
     "name_points",
