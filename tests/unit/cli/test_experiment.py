@@ -393,33 +393,6 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
     assert Path("spring.db").stat().st_mtime_ns == before
 
 
-def test_ctrl_c_leaves_the_policy_as_it_was_and_a_rerun_makes_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    done(capsys, *CREATE)
-    done(capsys, "experiment", "simulate", *HERE, "--days", "0.2", "--no-advance", "--quiet")
-    wanted = json.loads(done(capsys, "experiment", "advance", *HERE, "--preview", "--json"))["policy_id"]
-    script = f"""
-import os, signal, sys
-import rareswitch.learner.foresight as planner
-from rareswitch.cli import main
-
-plan = planner.plan
-
-def stopped(*told, **more):
-    os.kill(os.getpid(), signal.SIGINT)
-    return plan(*told, **more)
-
-planner.plan = stopped
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.exit(main(["experiment", "advance", *{HERE!r}]))
-"""
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
-    assert (ended.returncode, ended.stdout) == (130, "")
-    assert ended.stderr.splitlines()[-1] == "rareswitch: stopped."
-    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
-    assert (len(status["batches"]), status["started"]) == (1, True)
-    assert json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))["policy_id"] == wanted
-
-
 def test_a_gate_refuses_with_a_status_of_its_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

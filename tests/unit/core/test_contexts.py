@@ -14,12 +14,6 @@ def test_ragged_sets_are_padded_with_dead_arms() -> None:
     assert sets.dim == 3
 
 
-def test_sets_are_read_only() -> None:
-    sets = ContextSets.from_ragged([np.ones((2, 3))])
-    with pytest.raises(ValueError, match="read-only"):
-        sets.contexts[0, 0, 0] = 5.0
-
-
 def test_bad_sets_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"set 1 has shape \(1, 3\)"):
         ContextSets.from_ragged([np.ones((2, 2)), np.ones((1, 3))])

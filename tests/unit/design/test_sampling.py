@@ -33,13 +33,6 @@ def test_softmax_is_free_of_scale_and_uniform_on_zero_sets() -> None:
     assert zero.tolist() == [0.5, 0.0, 0.5]
 
 
-def test_softmax_keeps_a_quarter_of_the_largest_form() -> None:
-    """Fact 1 of the paper."""
-    forms = np.einsum("nki,ij,nkj->nk", CONTEXTS, MATRIX, CONTEXTS)
-    expected = (Softmax(MATRIX).probabilities(CONTEXTS) * forms).sum(axis=1)
-    assert (expected >= forms.max(axis=1) / 4).all()
-
-
 def test_mixtures_are_the_weighted_sum_of_their_parts() -> None:
     other = np.diag([3.0, 1.0, 1.0])
     parts = np.array([0.75, 0.25])

@@ -46,8 +46,3 @@ def test_known_bounds_on_the_variation(dim: int) -> None:
         optimal = variation(GOptimal(), sets.contexts, regularization=1e-9)
         assert dim * (1 - 1e-6) <= uniform <= dim * 2 * dim
         assert dim * (1 - 1e-6) <= optimal <= 1.05 * dim**2
-
-
-def test_one_big_vector_defeats_g_optimal_play() -> None:
-    sets = OneBig(dim=8, arms=16, short=1e-3).draw(500, seed=4)
-    assert variation(GOptimal(), sets.contexts, regularization=1e-9) >= 0.9 * 8**2

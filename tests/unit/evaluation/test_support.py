@@ -1,17 +1,12 @@
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-import rareswitch
 from rareswitch.core import FloatArray
 from rareswitch.evaluation.refusals import BATCH_CARRIED, CARRIED, EFFECTIVE, batch_reasons, needed, refusals
 from rareswitch.evaluation.support import MOST_WEIGHT, Support, overlap
-from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Foresight, Rows
-from rareswitch.log import DecisionLog
 
 
 def drawn(logging: FloatArray, seed: int) -> Any:
@@ -119,37 +114,6 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
     assert kept == ()
     assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
     assert "27.3 % of what this policy would show was unsupported, or propensities are wrong" in reasons[0]
-
-
-def test_the_last_batch_of_foresight_cannot_speak_of_uniform_play() -> None:
-    """The self-normalised estimate is far off and looks precise; uniform play is worth 0 here."""
-    world, learner = make_world("gaussian", dim=5, arms=10), Foresight(dim=5, horizon=2000, policies=4)
-    state = learner.begin()
-    while True:
-        count, first = state.batch_sizes[0], state.start
-        rounds = world.draw(count, seed=1, first=first)
-        decisions = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=1)
-        rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=1, first=first)
-        if len(state.batch_sizes) == 1:
-            break
-        state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decisions, rewards)))
-    weights = 0.1 / decisions.propensities
-    assert (weights @ rewards) / weights.sum() > 0.3
-    log = DecisionLog(
-        arm_indices=decisions.arms,
-        propensities=decisions.propensities,
-        rewards=rewards,
-        contexts=rounds.contexts,
-        batch_names=(state.policy.id,),
-        policies={state.policy.id: state.policy},
-    )
-    for one in (log, replace(log, policies={})):
-        value = rareswitch.evaluate(one, "uniform")["uniform"]
-        assert value.interval is None
-        assert not value.others
-        assert all(np.isnan(batch.value) for batch in value.batches)
-        assert ("had probability 0 in the log" if one is log else "mean weight is") in value.refusals[0]
-        assert "with min_propensity=0.05" in value.refusals[-1]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:

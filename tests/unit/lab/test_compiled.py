@@ -16,7 +16,6 @@ from rareswitch.learner import (
     SupLinUCB,
     ThompsonSampling,
     make_learner,
-    state_to_bytes,
 )
 from reference.loop import after
 from reference.watch import watched
@@ -115,11 +114,3 @@ def test_a_learner_that_ignores_the_cap_is_held_to_it() -> None:
 def test_caps_below_one_are_refused(cap: Any) -> None:
     with pytest.raises(ParameterError, match="cap must be"):
         simulate(sized(OFUL), place(), seed=1, cap=cap)
-
-
-@pytest.mark.parametrize("make", WALKING)
-def test_a_run_leaves_its_learner_as_it_was(make: Any) -> None:
-    learner = sized(make)
-    before = state_to_bytes(learner.begin())
-    simulate(learner, place(), seed=1)
-    assert state_to_bytes(learner.begin()) == before

@@ -101,26 +101,6 @@ def test_a_contest_resumes_and_grows(tmp_path: Path) -> None:
     assert contest(changed, places=["fixed"], horizons=[40], seeds=range(2), path=path).resumed == 0
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = 0
-    make = Entrant.make
-
-    def fails(self: Entrant, *where: Any) -> Any:
-        nonlocal made
-        made += 1
-        if made == 4:  # a run makes one: in the fourth run
-            raise KeyboardInterrupt
-        return make(self, *where)
-
-    monkeypatch.setattr(Entrant, "make", fails)
-    path = tmp_path / "runs.parquet"
-    places = ["gaussian", "fixed", "zipf"]
-    found = contest(choose_entrants(["linucb 1"]), places=places, horizons=[40], seeds=[0, 1], path=path)
-    assert found.interrupted
-    assert [(run.world, run.seed) for run in found.runs] == [("gaussian", 0), ("gaussian", 1), ("fixed", 0)]
-    assert len(load_runs(path / "fixed-40.parquet")) == 1
-
-
 def test_movielens_takes_part_where_there_are_ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_folder(tmp_path)
     assert FILMS >= ARMS

@@ -7,28 +7,6 @@ import pytest
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 
-SOURCES = [
-    Gaussian(dim=4, arms=6),
-    OneBig(dim=4, arms=6),
-    OneBig(dim=4, arms=6, rare=0.3),
-    Anisotropic(dim=4, arms=6, rare=0.3),
-    Counterexample(dim=4, sample=9),
-]
-
-
-@pytest.mark.parametrize("source", SOURCES, ids=str)
-def test_any_split_gives_the_same_sets(source: ContextDistribution) -> None:
-    together = source.draw(50, seed=7)
-    parts = [source.draw(13, seed=7), source.draw(30, seed=7, first=13), source.draw(7, seed=7, first=43)]
-    np.testing.assert_array_equal(together.contexts, np.concatenate([p.contexts for p in parts]))
-    np.testing.assert_array_equal(together.available, np.concatenate([p.available for p in parts]))
-    assert not np.array_equal(together.contexts, source.draw(50, seed=8).contexts)
-
-
-@pytest.mark.parametrize("source", SOURCES, ids=str)
-def test_vectors_lie_in_the_unit_ball(source: ContextDistribution) -> None:
-    assert np.linalg.norm(source.draw(500, seed=1).contexts, axis=2).max() <= 1 + 1e-12
-
 
 def test_gaussian_directions_are_isotropic() -> None:
     x = Gaussian(dim=3, arms=2).draw(20_000, seed=1).contexts.reshape(-1, 3)

@@ -123,11 +123,6 @@ def test_tiny_horizons_work(name: str, horizon: int) -> None:
     assert last.state.policies == learner.clock.policies
 
 
-def test_chunks_do_not_change_decisions() -> None:
-    learner = BatchLinUCBDG(dim=3, arms=5, horizon=500, confidence=0.4)
-    assert play(learner, WORLDS["one-big"], 2, chunk=500).arms == play(learner, WORLDS["one-big"], 2, chunk=61).arms
-
-
 def test_the_adaptive_grid_follows_the_widths() -> None:
     grids = {}
     for sigma in (0.1, 1.0):

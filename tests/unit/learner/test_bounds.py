@@ -59,14 +59,6 @@ def test_the_orders_are_what_the_texts_say() -> None:
         assert bound.order == pytest.approx(VALUES[bound.text])
 
 
-@pytest.mark.parametrize("dim", [1, 2, 10, 1000])
-@pytest.mark.parametrize("horizon", [2, 3, 100, 10**6, 10**18])
-def test_what_suffices_is_no_less_than_what_is_needed(dim: int, horizon: int) -> None:
-    for contexts, model in PRINTED:
-        here = [b for b in table_1(dim, horizon) if (b.contexts, b.model) == (contexts, model)]
-        assert max(b.order for b in here if b.upper) >= max(b.order for b in here if not b.upper) > 0.0
-
-
 def test_every_learner_named_exists() -> None:
     named = {b.learner for b in TABLE if b.learner is not None} | {g.learner for g in GUARANTEES}
     assert named <= set(LEARNERS)
@@ -100,14 +92,6 @@ def test_the_exponents_are_those_of_the_grids(policies: int) -> None:
     horizon = 10**300
     assert rate(paper_grid(horizon, policies).ends) == pytest.approx(batch_exponent(policies), abs=1e-3)
     assert rate(paper_design_grid(horizon, policies).ends) == pytest.approx(design_exponent(policies), abs=3e-3)
-
-
-def test_the_exponent_of_contribution_c2() -> None:
-    """T^(1/(2(1 - 2^-M))): everything with one batch, and √T but for a constant with ⌈log log T⌉ of them."""
-    assert [batch_exponent(m) for m in (1, 2, 3)] == pytest.approx([1.0, 2 / 3, 4 / 7])
-    for horizon in (10**2, 10**5, 10**9):
-        batches = math.ceil(math.log2(math.log2(horizon)))
-        assert horizon ** (batch_exponent(batches) - 0.5) <= 2.0
 
 
 def test_the_exponent_of_fixed_sets() -> None:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from rareswitch import simulate
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
 from rareswitch.experiment import create
-from rareswitch.lab.worlds import ClassificationWorld, Rounds, make_world
+from rareswitch.lab.worlds import Rounds, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
 from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
@@ -165,23 +164,6 @@ def test_the_last_policy_lies_on_the_way_too() -> None:
     np.testing.assert_allclose(sampler.draws, np.linspace(before, now, 257)[1::2])
     assert state.notes[-1]["scale"] == 0.0
     assert state.notes[-1]["between"]
-
-
-def three_in_a_row() -> ClassificationWorld:
-    """Classes along a line: one against the rest, the middle one cannot be told by a line."""
-    rng = np.random.default_rng(5)
-    labels = np.repeat(np.arange(3), 400)
-    x = np.column_stack([1.5 * (labels - 1) + 0.35 * rng.standard_normal(1200), rng.standard_normal((1200, 2))])
-    features = np.column_stack([np.ones(1200), x / np.linalg.norm(x, axis=1).max()])
-    return ClassificationWorld(name="three in a row", features=features, labels=labels)
-
-
-def test_policies_on_the_way_do_not_undo_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same run with and without them: policies that jump from one estimate to the next cost thousands more."""
-    world, learner = three_in_a_row(), Foresight(rewards="linear", dim=12, horizon=30_000, seed=1000)
-    with_it = simulate(learner, world, seed=1000).regret
-    monkeypatch.setattr("rareswitch.learner.foresight.interpolated_draws", lambda draws, back, count: draws)
-    assert with_it < 0.6 * simulate(learner, world, seed=1000).regret
 
 
 def test_intervals_are_widened_too() -> None:

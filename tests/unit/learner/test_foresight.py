@@ -10,8 +10,7 @@ from rareswitch import simulate
 from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, uniforms
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, ParameterError
-from rareswitch.lab.distributions import Gaussian
-from rareswitch.lab.worlds import ClickWorld, Rounds, World, make_world
+from rareswitch.lab.worlds import Rounds, World, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
@@ -67,14 +66,6 @@ def test_a_level_of_rewards_does_not_matter_with_an_intercept() -> None:
     with pytest.warns(LevelWarning, match=r"rewards lie around 99\.\d*, which the features do not explain"):
         lost = simulate(Foresight(dim=3, horizon=2000, intercept=False), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
     assert lost.regret > 2.0 * one.regret
-
-
-def test_clicks_are_learned() -> None:
-    world = ClickWorld(source=Gaussian(dim=4, arms=8))
-    run = simulate(Foresight(dim=5, horizon=5000, intercept=False), world, seed=1)
-    chance = float((lambda m: (m.max(axis=1) - m.mean(axis=1)).sum())(world.draw(5000, seed=1).means))
-    assert run.regret < 0.5 * chance
-    assert run.policies == 8
 
 
 def test_exploration_fades_and_the_last_batch_is_greedy() -> None:

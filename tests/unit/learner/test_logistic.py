@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import simulate
 from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
 from rareswitch.core.codec import pack, unpack
 from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
@@ -404,18 +403,3 @@ def test_the_level_beside_a_truth_is_the_likeliest_one() -> None:
     more = found.estimate + np.array([[0.0], [1.0]])
     rates = found.link.rates(np.array([[[2.0]]]), more)[0, 0]
     assert abs(rates[1] - rates[0]) < 0.02 < abs(logistic(found.link.point[-1] + 2.0 * more[1, 0]) - rates[0])
-
-
-@pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")
-def test_clicks_without_a_level_are_learned_with_less_regret() -> None:
-    """A line through 0 cannot be a rate; a logistic curve is one half there."""
-    regrets = {
-        rewards: sum(
-            simulate(
-                Foresight(dim=3, horizon=2000, policies=6, rewards=rewards, intercept=False), Logits(), seed=s
-            ).regret
-            for s in range(1000, 1004)
-        )
-        for rewards in ("binary", "linear")
-    }
-    assert regrets["binary"] < 0.7 * regrets["linear"]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch import simulate
 from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import World, make_world
@@ -182,16 +181,6 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     following = learner.next(state, learner.summarize(state, rows))
     assert following.horizon == HORIZON
     assert len(following.batch_sizes) == len(state.batch_sizes) - 1
-
-
-def test_groups_that_appear_late_cost_a_fraction_with_policies_kept_back() -> None:
-    world = make_world("late-groups", horizon=10_000)
-    usual, kept = (
-        simulate(Foresight(dim=12, horizon=10_000, policies=7, reserve=reserve, seed=1), world, seed=1)
-        for reserve in (0, 2)
-    )
-    assert usual.policies == kept.policies == 7
-    assert kept.regret < 0.5 * usual.regret  # a sixteenth; each missed group costs about 0.4 a decision
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,12 @@ def made(**given: Any) -> Rows:
     return Rows(**usual | given)
 
 
+def masked(values: Any) -> Any:
+    array = np.ma.masked_array(values)
+    array[0] = np.ma.masked
+    return array
+
+
 @pytest.mark.parametrize(
     ("rewards", "expected"),
     [
@@ -122,6 +128,17 @@ def test_decisions_and_sets_must_belong_together() -> None:
         ({"times": [1.0, np.nan, 2.0, 3.0]}, NonFiniteError, "times must be known for every row; the one at index 1"),
         ({"times": np.array(["2026-01-01", "NaT", "2026", "2026"], dtype="M8[s]")}, NonFiniteError, "times must be"),
         ({"reward_times": np.ones((4, 1))}, ShapeError, "reward_times must be"),
+        ({"policy_id": None}, ShapeError, "policy_id must be the id of the policy that decided, a text; got None"),
+        ({"sets": np.ones((4, 3, 2))}, ShapeError, "sets must be ContextSets; got ndarray. Pass ContextSets"),
+        ({"places": ["a", "b"]}, ShapeError, "places must be whole numbers, one for each context set"),
+        ({"places": [0.5, 1.0]}, ShapeError, "places must be whole numbers"),
+        ({"times": [[1.0], [1.0, 2.0]]}, ShapeError, "times must be seconds or datetime64"),
+        ({"features": masked(np.ones((4, 2)))}, ShapeError, "features must not be masked"),
+        ({"features": [masked([1.0, 2.0])] * 4}, ShapeError, "features must not be masked"),
+        ({"ids": masked([3, 1, 2, 0])}, ShapeError, "ids must not be masked"),
+        ({"times": masked([3.0, 1.0, 2.0, 0.0])}, ShapeError, "times must not be masked"),
+        ({"reward_times": masked(np.array(["2026-01-01"] * 4, dtype="M8[s]"))}, ShapeError, "reward_times must not be"),
+        ({"sets": SETS, "places": masked([0, 1, 2, 3])}, ShapeError, "places must not be masked"),
     ],
 )
 def test_bad_rows_are_explained(given: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -244,21 +261,6 @@ def test_sets_that_contradict_each_other_are_named_by_their_rows() -> None:
         rows.folded()
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        ({"policy_id": None}, "policy_id must be the id of the policy that decided, a text; got None"),
-        ({"sets": np.ones((4, 3, 2)), "places": None}, "sets must be ContextSets; got ndarray. Pass ContextSets"),
-        ({"places": ["a", "b"]}, "places must be whole numbers, one for each context set"),
-        ({"places": [0.5, 1.0]}, "places must be whole numbers"),
-        ({"times": [[1.0], [1.0, 2.0]]}, "times must be seconds or datetime64"),
-    ],
-)
-def test_rows_of_another_form_are_explained(bad: dict[str, Any], words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
-        replace(made(), **bad)
-
-
 def test_what_is_no_rows_or_decisions_is_explained() -> None:
     for parts in (5, [1], [made(), None]):
         with pytest.raises(ShapeError, match="joined from a list of Rows"):
@@ -307,28 +309,6 @@ def test_what_nobody_can_write_to_is_not_copied() -> None:
     assert rows.sets is not None
     assert np.shares_memory(rows.sets.contexts, contexts)
     assert np.shares_memory(replace(rows, policy_id="q").features, rows.features)
-
-
-def masked(values: Any) -> Any:
-    array = np.ma.masked_array(values)
-    array[0] = np.ma.masked
-    return array
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"features": masked(np.ones((4, 2)))}, "features must not be masked"),
-        ({"features": [masked([1.0, 2.0])] * 4}, "features must not be masked"),
-        ({"ids": masked([3, 1, 2, 0])}, "ids must not be masked"),
-        ({"times": masked([3.0, 1.0, 2.0, 0.0])}, "times must not be masked"),
-        ({"reward_times": masked(np.array(["2026-01-01"] * 4, dtype="M8[s]"))}, "reward_times must not be masked"),
-        ({"sets": SETS, "places": masked([0, 1, 2, 3])}, "places must not be masked"),
-    ],
-)
-def test_masks_are_not_lost(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(ShapeError, match=words):
-        made(**given)
 
 
 def test_a_masked_reward_is_not_known() -> None:

@@ -1,5 +1,4 @@
 import random
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from rareswitch.core import id_keys, make_executor
 from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
 from rareswitch.learner import Summary, summaries_to_bytes
-from rareswitch.log import ParquetLog, find_parts, log_schema, write_part
+from rareswitch.log import ParquetLog, find_parts, log_schema
 from rareswitch.log.blocks import Block
 from rareswitch.log.parquet import _unsure
 from reference.logs import Row, Run, as_rows, dealt, messy, played, recount, update, write_log, write_rows
@@ -261,56 +260,6 @@ def test_the_order_of_parts_is_that_of_their_names(tmp_path: Path, monkeypatch: 
         find_parts(["c"])
 
 
-def test_a_part_that_is_there_twice_counts_once(tmp_path: Path) -> None:
-    here = begun("foresight")
-    parts = in_thirds(played(here))
-    log = write_log(tmp_path, parts, 3)
-    clean = update(here, log)
-    shutil.copy(tmp_path / "part-001.parquet", tmp_path / "part-001-again.parquet")
-    done = update(here, log)
-    assert (done.report.copies, done.report.used) == (len(parts[1]), clean.report.used)
-    assert (done.report.conflicting, done.report.sets) == (0, clean.report.sets)
-    assert done.run.policy.id == clean.run.policy.id
-
-
-def test_five_weeks_of_life(tmp_path: Path) -> None:
-    """Long and short weeks, rewards that never come or a week late, shuffled rows, copies: as in order in memory."""
-    here = Run.begin("foresight", dim=4, horizon=2000, grid=[400, 800, 1200, 1600, 2000])
-    lengths = [200, 680, 400, 256, 535]
-    log: list[Row] = []
-    batches: list[tuple[str, list[Row], list[float]]] = []
-    for week, count in enumerate(lengths):
-        rows = played(here, count=count, names=f"w{week}-", everywhere=False)
-        draw = random.Random(week)
-        fates = [draw.random() for _ in rows]
-        batches.append((here.policy.id, rows, fates))
-        now = [replace(row, reward=row.reward if fate > 0.25 else None) for row, fate in zip(rows, fates, strict=True)]
-        log += now + [row for row in draw.choices(now, k=60) for _ in range(2)]
-        if week:  # 5 % never have a reward, 20 % had none last week
-            _, old, fates = batches[week - 1]
-            log += [row for row, fate in zip(old, fates, strict=True) if 0.05 < fate <= 0.25]
-        done = update(here, write_log(tmp_path / str(week), dealt(log, seed=week, parts=5), 4))
-        known = [
-            [
-                replace(row, reward=row.reward if fate > (0.25 if k == week else 0.05) else None)
-                for row, fate in zip(rows, fates, strict=True)
-            ]
-            for k, (_, rows, fates) in enumerate(batches)
-        ]
-        summaries = [
-            here.learner.summarize(here.state, as_rows(rows, batches[k][0], 4)) for k, rows in enumerate(known)
-        ]
-        expected = here.advance(summaries[-1], late=summaries[:-1])
-        assert done.run.policy.id == expected.policy.id
-        assert (done.report.planned, done.report.decided) == (400, count)
-        assert counts(done.report)["rows"] == len(log)
-        assert done.report.late_used == sum(row.policy != here.policy.id for row in log)
-        here = done.run
-    assert here.state.done
-    assert here.state.start == sum(lengths)
-    assert "The batches were not those planned (200, 680" in here.learner.holds(here.state)
-
-
 def test_late_rows_must_be_the_whole_batch(tmp_path: Path) -> None:
     first = begun("foresight")
     here = second("foresight")
@@ -340,18 +289,6 @@ def test_where_batches_must_be_fresh_late_rewards_are_counted(tmp_path: Path) ->
     for few in (5, 40):  # the 40 have more rewards than were there, and are not all decisions
         some = update(here, write_log(tmp_path / f"{few}", [played(here), played(first)[:few]], 3))
         assert (some.report.late_unused, some.run.policy.id) == (few, done.run.policy.id)
-
-
-def test_two_batches_that_decide_alike_are_told_apart(tmp_path: Path) -> None:
-    """While all rewards are equal nothing tells arms apart; the policy decides on, under another id."""
-    first = begun("foresight")
-    flat = [replace(row, reward=0.0) for row in played(first)]
-    here = second("foresight", flat)
-    assert here.policy.id != first.policy.id
-    assert (here.policy.edition, here.policy.sampler) == (1, first.policy.sampler)
-    done = update(here, write_log(tmp_path, [played(here), flat], 3))
-    assert (done.report.late_used, done.report.decided) == (len(flat), len(played(here)))
-    assert done.run.state.sums[0].count == len(flat) + len(played(here))
 
 
 @pytest.mark.parametrize("kind", ["double", "timestamp"])
@@ -507,14 +444,6 @@ def test_the_last_batch_ends_the_run(tmp_path: Path) -> None:
     assert here.policy.id == here.policies[-2].id
     with pytest.raises(BatchError, match="this run is over"):
         update(here, [str(tmp_path / "1" / "part-*.parquet")])
-
-
-def test_a_forecast_moves_what_comes(tmp_path: Path) -> None:
-    here = begun("foresight")
-    log = write_log(tmp_path, [played(here)], 3)
-    done = update(here, log, forecast=[500, 500])
-    assert done.run.state.batch_sizes == (500, 500)
-    assert update(here, log, forecast=0).run.state.done
 
 
 def test_many_other_policies_are_counted_together(tmp_path: Path) -> None:
@@ -720,29 +649,6 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
         words = r"the file is empty \(0 bytes\)" if not harm else "not a readable Parquet file .* write it anew"
         with pytest.raises(FileFormatError, match=rf"part-000.parquet: {words}"):
             update(here, [path])
-
-
-def test_a_bit_that_flipped_is_noticed(tmp_path: Path) -> None:
-    """Pages of our writer have checksums; a flipped bit of a feature would pass for another number."""
-    here = begun("foresight")
-    path = tmp_path / "p.parquet"
-    features = np.random.default_rng(1).standard_normal((60, 3))
-    write_part(
-        path,
-        policy_id=here.policy.id,
-        ids=np.arange(60),
-        features=features,
-        propensities=np.ones(60),
-        rewards=np.zeros(60) + 0.5,
-        contexts={0: features},
-    )
-    data = bytearray(path.read_bytes())
-    at = data.find(features[20, 1].tobytes())
-    assert at > 0
-    data[at] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(FileFormatError, match=r"p.parquet: not a readable Parquet file .*(CRC|crc|checksum)"):
-        update(here, [path])
 
 
 def test_a_part_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:

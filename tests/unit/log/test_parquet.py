@@ -76,12 +76,6 @@ def joined(log: Any, *, contexts: bool = True) -> dict[str, Any]:
     return found
 
 
-def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert one.keys() == other.keys()
-    for name, column in one.items():
-        np.testing.assert_equal(column, other[name], err_msg=name)
-
-
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("gaps", [True, False])
 def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> None:
@@ -122,12 +116,6 @@ def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> 
 def test_logs_with_little_in_them(tmp_path: Path, log: DecisionLog) -> None:
     write_log(tmp_path / "log.parquet", log)
     assert told(*ParquetLog(tmp_path / "log.parquet").chunks()) == told(log)
-
-
-def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
-    write_log(tmp_path / "log.parquet", made())
-    with pytest.raises(FileFormatError, match="exists already"):
-        write_log(tmp_path / "log.parquet", made())
 
 
 def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
@@ -337,11 +325,6 @@ def test_an_empty_log_and_one_row(tmp_path: Path) -> None:
     np.testing.assert_array_equal(next(log.chunks()).features, told["features"])
 
 
-def sets_of(path: Path) -> list[Any]:
-    found: list[Any] = parquet.read_table(path)["contexts"].to_pylist()
-    return found
-
-
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
@@ -395,17 +378,6 @@ def test_parts_of_different_logs_are_refused(tmp_path: Path) -> None:
     write_log(tmp_path / "2.parquet", made(vectors=False))
     with pytest.raises(FileFormatError, match="parts of one log"):
         ParquetLog(tmp_path / "*.parquet")
-
-
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "1.parquet"
-    part(path, range(300))
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(FileFormatError, match="not a readable Parquet file"):
-        ParquetLog(path)
-    with pytest.raises(FileFormatError, match="no file matches"):
-        ParquetLog(tmp_path / "nothing-*.parquet")
 
 
 def test_many_rows_come_in_chunks_and_reading_may_stop(tmp_path: Path) -> None:

@@ -41,13 +41,6 @@ def evaluations(log: DecisionLog) -> Any:
     return found
 
 
-def test_estimates_are_equal_after_every_format(tmp_path: Path) -> None:
-    log = log_of(1010, count=3000).by_batch()
-    expected = evaluations(log)
-    for ending in ("csv", "dsjson", "parquet"):  # the others are these, compressed
-        assert evaluations(through(log, ending, tmp_path)) == pytest.approx(expected, rel=1e-9, abs=1e-12), ending
-
-
 def test_obp_gives_equal_estimates_where_all_arms_are_offered_in_one_batch() -> None:
     rng = np.random.default_rng(5)
     probabilities = rng.dirichlet(np.full(3, 20.0), 2000)

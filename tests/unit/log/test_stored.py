@@ -7,7 +7,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from rareswitch import Always, evaluate
+from rareswitch import evaluate
 from rareswitch.core import ContextSets, id_keys
 from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
@@ -204,26 +204,6 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one.baselines, other.baselines)
         assert (one.baselines is not None) == contexts
         assert one.chosen_names == other.chosen_names
-
-
-def test_evaluations_of_an_experiment_and_of_its_export_are_the_same(begin: Begin, tmp_path: Path) -> None:
-    trial = begin(context_sample_rate=0.7, min_propensity=0.1)
-    for batch in range(2):
-        ids = [*range(batch * 200, batch * 200 + 200)]
-        play(trial, ids)
-        trial.reward_many(ids[5:], [0.5 * (-1) ** (k % 3) for k in range(195)], now=0.0)
-        trial.advance(now=0.0, force=True)
-    export_parts(trial.store, tmp_path / "parts", policies=[policy.id for policy in trial.policies])
-    found = [
-        evaluate(source, ["uniform", Always("b")], estimator="ips")
-        for source in (trial, ParquetLog(tmp_path / "parts" / "*.parquet", trial.policies))
-    ]
-    assert found[0].decisions == 400
-    assert 200 < found[0].known < 350
-    assert found[0]["uniform"].answered
-    for name in ("uniform", "always b"):
-        one, other = (repr((each[name].interval, each[name].refusals, each[name].batches)) for each in found)
-        assert one == other  # as texts, since NaN is not NaN
 
 
 def test_nothing_was_decided_yet(begin: Begin) -> None:

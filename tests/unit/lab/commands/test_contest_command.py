@@ -9,7 +9,6 @@ import pytest
 from rareswitch.cli import main
 from rareswitch.lab import ENTRANTS, SUITES, Run, simulate
 from reference.field_tables import write_tables
-from reference.movielens import write_folder
 
 SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
 SMALL += ["--learners", "linucb 1", "thompson 0.5", "falcon"]
@@ -45,20 +44,6 @@ def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"6 of 6 runs were taken from {tmp_path / 'runs.parquet'}" in capsys.readouterr().out
 
 
-def test_movielens_needs_its_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(SUITES, "ten", replace(SUITES["ten"], worlds=("fixed", "movielens")))
-    assert main([*SMALL, "--json"]) == 0
-    captured = capsys.readouterr()
-    assert "movielens is left out; name a folder of its ratings with --data" in captured.err
-    assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["fixed"]
-    assert main([*SMALL, "--json", "--data", str(write_folder(tmp_path))]) == 0
-    captured = capsys.readouterr()
-    assert "left out" not in captured.err
-    assert list(json.loads(captured.out)[0]["entries"][0]["worlds"]) == ["fixed", "movielens"]
-
-
 def test_the_field_is_a_suite_with_halves_and_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,21 +64,6 @@ def test_the_field_is_a_suite_with_halves_and_tables(
     assert list(whole["entries"][0]["worlds"]) == ["banana", "heavy-tails"]
     assert set(whole["rivals"]["ratios"]) == {"foresight 16"}
     assert set(whole["rivals"]["best"].values()) == {"thompson-grid 0.5"}
-
-
-def test_a_suite_has_its_own_entries_and_horizon(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = replace(SUITES["changing"], horizons=(50,), entrants=("linucb 1", "oful 1"))
-    monkeypatch.setitem(SUITES, "changing", short)
-    assert main(["contest", "--suite", "changing", "--seeds", "1", "--json", "--quiet"]) == 0
-    captured = capsys.readouterr()
-    (found,) = json.loads(captured.out)
-    assert found["horizon"] == 50
-    assert {entry["entry"] for entry in found["entries"]} == {"linucb 1", "oful 1"}
-    assert list(found["entries"][0]["worlds"]) == ["late-groups", "mix-drift", "turning"]
-    assert found["rivals"] is None
-    assert "left out" not in captured.err
 
 
 def test_who_does_not_fit_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -256,19 +256,6 @@ def test_terminals_without_greek_letters_are_served(many: Path) -> None:
     assert "certified mixture" in done.stdout
 
 
-def test_ctrl_c_stops_cleanly(
-    square: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rareswitch.lab.commands import design
-
-    def interrupted(*args: object, **kwargs: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(design, "g_optimal", interrupted)
-    assert main(["design", str(square)]) == 130
-    assert capsys.readouterr().err == "rareswitch: stopped.\n"
-
-
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(square: Path, tmp_path: Path) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 

@@ -53,23 +53,6 @@ def test_runs_are_kept_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "2 of these runs were taken from" in capsys.readouterr().out
 
 
-def test_a_world_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "own.py"
-    path.write_text(
-        "from rareswitch.lab.worlds import Rounds\n"
-        "from rareswitch.core.rng import uniforms\n"
-        "class Own:\n"
-        "    dim, arms = 2, 3\n"
-        "    def draw(self, count, *, seed, first=0):\n"
-        "        x = uniforms(seed, 'x', first, count, 6).reshape(count, 3, 2) / 2\n"
-        "        return Rounds(contexts=x, means=x.sum(axis=2))\n"
-        "    def rewards(self, means, *, seed, first=0):\n"
-        "        return means\n"
-    )
-    assert main(["simulate", "--learner", "batch-linucb", "--world", f"{path}:Own", "--horizon", "200"]) == 0
-    assert "batch-linucb" in capsys.readouterr().out
-
-
 def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
     assert "BatchLinUCB-KW is already optimal" in capsys.readouterr().out

@@ -33,14 +33,6 @@ def test_both_regrets_are_shown_where_they_differ(capsys: pytest.CaptureFixture[
     assert "beyond linear" not in capsys.readouterr().out
 
 
-def test_a_contest_may_be_held_in_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["contest", "--worlds", *names, "--learners", "linucb 1", "thompson 0.5", "--horizons", "60"]
-    assert main([*command, "--seeds", "2", "--quiet"]) == 0
-    out = capsys.readouterr().out
-    for name in names:
-        assert f"{name}, T = 60" in out
-
-
 def test_visitors_of_an_experiment_come_from_a_table(
     names: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

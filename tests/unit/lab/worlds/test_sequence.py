@@ -137,18 +137,6 @@ def test_a_single_set_is_a_single_round(tmp_path: Path) -> None:
     np.testing.assert_array_equal(world.draw(1, seed=1).contexts, X[:1])
 
 
-@pytest.mark.parametrize(
-    "name", ["drifting", "starving", "lower-bound", SequenceWorld.from_array(np.zeros((600, 1, 1)))], ids=str
-)
-def test_there_is_nothing_past_the_end(name: Any) -> None:
-    made = isinstance(name, SequenceWorld)
-    world: Any = name if made else make_world(name, dim=2, arms=3, noise=1.0, horizon=600)
-    assert world.rounds == 600
-    assert len(world.draw(1, seed=1, first=599).contexts) == 1
-    with pytest.raises(InputError, match=r"has 600 rounds, 0 to 599; rounds 599 to 600 .* horizon of at most 600"):
-        world.draw(2, seed=1, first=599)
-
-
 def function(t: int) -> Any:
     return [[[0.5]], [[0.5], [0.5]], [[1.5]], [[np.nan]], [0.5], "x", []][t]
 
