@@ -256,5 +256,19 @@ def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
     return found
 
 
+def assert_close(one: Summary, other: Summary) -> None:
+    """Two summaries are the same but for rounding."""
+    for a, b in zip(one.stats, other.stats, strict=True):
+        np.testing.assert_allclose(a.gram, b.gram, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(a.moment, b.moment, rtol=1e-12, atol=1e-12)
+        assert a.count == b.count
+    names = ("decided", "rewarded", "waiting", "expired")
+    assert [getattr(one, name) for name in names] == [getattr(other, name) for name in names]
+    assert (one.sample is None) == (other.sample is None)
+    if one.sample is not None and other.sample is not None:
+        np.testing.assert_array_equal(one.sample.keys, other.sample.keys)
+        np.testing.assert_array_equal(one.sample.sets.contexts, other.sample.sets.contexts)
+
+
 def _distinct(rows: list[Row], field: str) -> set[Any]:
     return {getattr(row, field) for row in rows} - {None}

@@ -36,3 +36,13 @@ def small_tables() -> dict[str, World]:
             "table, shared": make_world(f"table:{rows},label=kind,features=shared"),
             "choices": make_world(f"choices:{sets}"),
         }
+
+
+def write_tables(folder: Path) -> Path:
+    """A small table for each name of the field: two classes that no number parts, or choices between two brands."""
+    for name in ("segment", "phishing", "banana", "diamonds"):
+        rows = [f"{k / 10},{k % 3},{int(3 <= k < 7)}" for k in range(10)]
+        (folder / f"{name}.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
+    choices = [f"{k},{brand},{k + (brand == 'x')},{int(brand == 'x')}" for k in range(4) for brand in "xy"]
+    (folder / "cracker.csv").write_text("\n".join(["set,arm,price,reward", *choices]) + "\n")
+    return folder

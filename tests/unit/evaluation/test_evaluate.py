@@ -240,6 +240,26 @@ def test_wrong_questions() -> None:
         evaluate(log.select(slice(0, 0)))
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"arms": ["a", "b"], "codes": [[0, 1, 0]]}, r"row 0 .* offers 'a' twice"),
+        ({"behavior_probs": [[0.5, 0.6]]}, "sum to 1"),
+        ({"behavior_probs": [[0.5, -0.5]]}, "sum to 1"),
+        ({"times": [1.8e12]}, "Divide milliseconds by 1000"),
+        ({"arm_indices": [0] * 2, "propensities": [0.5] * 2, "rewards": [1.0] * 2, "ids": ["x"] * 2}, r"rows \[0, 1\]"),
+    ],
+)
+def test_logs_that_cannot_be_are_refused(more: dict[str, Any], words: str) -> None:
+    row: dict[str, Any] = {"arm_indices": [0], "propensities": [0.5], "rewards": [1.0]}
+    with pytest.raises(ParameterError, match=words):
+        DecisionLog(**row | more)
+    missing = {"arms": ["a", "b"], "codes": [[0, 1, 0]], "available": np.array([[True, True, False]])}
+    assert len(DecisionLog(**row | missing)) == 1
+    two = {name: 2 * values for name, values in row.items()}
+    assert len(DecisionLog(**two, ids=["x", "x"], batches=[0, 1], batch_names=["p", "q"])) == 2
+
+
 def test_arms_that_are_not_offered_have_no_weight() -> None:
     log = DecisionLog(arm_indices=[0] * 500, propensities=[1.0] * 500, rewards=[1.0] * 500, arms=["a", "b"])
     found = evaluate(log, Always("b"))
@@ -438,22 +458,6 @@ def test_rewards_may_be_huge() -> None:
     assert (other.low / 1e99, other.high / 1e99) == pytest.approx((one.low, one.high))
 
 
-def test_an_arm_offered_twice_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"row 0 .* offers 'a' twice"):
-        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]])
-    available = np.array([[True, True, False]])
-    assert len(
-        DecisionLog(
-            arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"], codes=[[0, 1, 0]], available=available
-        )
-    )
-
-
-def test_milliseconds_are_no_times() -> None:
-    with pytest.raises(ParameterError, match="Divide milliseconds by 1000"):
-        DecisionLog(**plain_log(times=np.full(2000, 1.8e12)))
-
-
 def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
     """A reward that never came is a 0 where the experiment says so, also for who reads the exported log."""
     trial = create("memory:", "spring", dim=2, policies=3, horizon=600, seed=1, rewards=Rewards(window="1h", default=0))
@@ -476,24 +480,6 @@ def test_a_policy_under_another_edition_is_the_same_policy() -> None:
     found = evaluate(logged([UNIFORM, SOFT, GREEDY]), {"greedy": GREEDY, "renamed": renamed})
     assert found["greedy"].interval == found["renamed"].interval
     assert found["renamed"].overlap.decisions == COUNT // 3
-
-
-def test_rows_of_one_decision_count_once() -> None:
-    columns: dict[str, Any] = {
-        "arm_indices": [0, 0],
-        "propensities": [0.5, 0.5],
-        "rewards": [1.0, 1.0],
-        "arms": ["a", "b"],
-    }
-    with pytest.raises(ParameterError, match=r"rows \[0, 1\]"):
-        DecisionLog(ids=["x", "x"], **columns)
-    assert len(DecisionLog(ids=["x", "x"], batches=[0, 1], batch_names=["p", "q"], **columns)) == 2
-
-
-@pytest.mark.parametrize("wrong", [[[0.5, 0.6]], [[0.5, -0.5]]])
-def test_probabilities_of_a_log_sum_to_one(wrong: Any) -> None:
-    with pytest.raises(ParameterError, match="sum to 1"):
-        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], behavior_probs=wrong)
 
 
 def test_arms_that_come_too_often_stop_the_evaluation() -> None:

@@ -11,7 +11,7 @@ from rareswitch.errors import InputError
 from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, left_out, world_at
 from rareswitch.lab.contest import CHALLENGERS, DEVELOPMENT_TABLES, FROM_FILES, HALVES, REPORTING_TABLES, RIVALS
 from rareswitch.lab.worlds import WORLDS
-from reference.field_tables import write_tables
+from reference.tables import write_tables
 
 NOWHERE: dict[str, str | Path | None] = {"data": None, "tables": None}
 

@@ -23,17 +23,6 @@ def test_unknown_learners_are_named() -> None:
             ask("lin-ucb")
 
 
-def test_foreign_and_missing_settings_are_named() -> None:
-    with pytest.raises(
-        ParameterError, match=r"oful does not take design_share, policies; it takes arms, confidence, delta"
-    ):
-        make_learner("oful", dim=2, arms=3, horizon=100, policies=3, design_share=0.1)
-    with pytest.raises(ParameterError, match="oful needs arms, horizon; got dim"):
-        make_learner("oful", dim=2)
-    with pytest.raises(ParameterError, match="foresight needs dim; got no settings"):
-        make_learner("foresight")
-
-
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("cap", [2, 5, 30])
 def test_budgets_are_spread_over_the_run(name: str, cap: int) -> None:

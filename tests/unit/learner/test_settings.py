@@ -1,9 +1,7 @@
 """One description of settings: what is understood, what is kept, what is shown."""
 
-import inspect
 import json
 import math
-import pydoc
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,6 @@ from rareswitch.learner import (
     make_learner,
     plain_settings,
     required_settings,
-    settings_of,
     takes,
 )
 
@@ -181,18 +178,6 @@ def test_settings_beyond_what_can_be_computed_are_refused_at_once(name: str, bad
     with pytest.raises(ParameterError, match=words) as refusal:
         make_learner(name, **sizes | bad)
     assert refusal.value.parameter == next(iter(bad))
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_help_shows_every_setting(name: str) -> None:
-    kind = LEARNERS[name]
-    text = pydoc.plain(pydoc.render_doc(kind))
-    signature = str(inspect.signature(kind))
-    for entry in settings_of(kind):
-        assert entry.name in text
-        assert f"{entry.name}:" in signature
-        assert entry.metadata["text"]
-        assert "\n" not in entry.metadata["text"]
 
 
 def test_what_must_be_given() -> None:

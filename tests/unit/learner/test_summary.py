@@ -60,16 +60,6 @@ def test_a_row_before_and_after_its_reward_is_one_decision() -> None:
         assert summaries_to_bytes([summary]) == summaries_to_bytes([whole])
 
 
-def test_shuffled_rows_give_the_same_bits() -> None:
-    """For names, whose keys are hashes, too."""
-    named = replace(ROWS, ids=id_keys([f"decision {k}" for k in range(120)]))
-    for rows in (ROWS, named):
-        expected = summaries_to_bytes([LEARNER.summarize(STATE, rows)])
-        for seed in range(5):
-            order = np.random.default_rng(seed).permutation(120)
-            assert summaries_to_bytes([LEARNER.summarize(STATE, rows[order])]) == expected
-
-
 def test_an_empty_part_counts_nothing() -> None:
     empty = LEARNER.summarize(STATE, ROWS[:0])
     assert (empty.decided, empty.rewarded, empty.sample) == (0, 0, None)
@@ -194,16 +184,6 @@ def test_shares_are_nested() -> None:
         found = sampled(keys, share)
         assert abs(found.mean() - share) <= bound(4, 5000)
         assert (sampled(keys, min(1.0, 2 * share)) >= found).all()
-
-
-def test_summaries_survive_their_bytes() -> None:
-    summary = LEARNER.summarize(STATE, replace(ROWS, times=np.arange(120.0)), window=7.0)
-    found = summaries_from_bytes(summaries_to_bytes([summary]))[0]
-    for name in ("policy_id", "decided", "rewarded", "waiting", "expired"):
-        assert getattr(found, name) == getattr(summary, name)
-    assert found.sample is not None
-    assert summary.sample is not None
-    np.testing.assert_array_equal(found.sample.keys, summary.sample.keys)
 
 
 def test_summaries_with_decisions_in_common_are_not_added() -> None:

@@ -15,7 +15,7 @@ from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.log import ParquetLog, find_parts, log_schema
 from rareswitch.log.blocks import Block
 from rareswitch.log.parquet import _unsure
-from reference.logs import Row, Run, as_rows, dealt, messy, played, recount, update, write_log, write_rows
+from reference.logs import Row, Run, as_rows, assert_close, dealt, messy, played, recount, update, write_log, write_rows
 
 OTHERS = ["f" * 64, "e" * 64]
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -54,18 +54,6 @@ def summed(run: Run) -> bytes:
 def in_thirds(rows: list[Row]) -> list[list[Row]]:
     cut = len(rows) // 3
     return [rows[:cut], rows[cut : 2 * cut], rows[2 * cut :]]
-
-
-def close(one: Summary, other: Summary) -> None:
-    for a, b in zip(one.stats, other.stats, strict=True):
-        np.testing.assert_allclose(a.gram, b.gram, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(a.moment, b.moment, rtol=1e-12, atol=1e-12)
-        assert a.count == b.count
-    assert (one.decided, one.rewarded, one.waiting) == (other.decided, other.rewarded, other.waiting)
-    assert (one.sample is None) == (other.sample is None)
-    if one.sample is not None and other.sample is not None:
-        np.testing.assert_array_equal(one.sample.keys, other.sample.keys)
-        np.testing.assert_array_equal(one.sample.sets.contexts, other.sample.sets.contexts)
 
 
 @pytest.mark.parametrize("names", [None, "visit-"])
@@ -127,7 +115,7 @@ def test_many_rows_are_summed_where_they_are_read(name: str, tmp_path: Path, mon
     assert len(steps) > 3 * len(parts)
     assert steps[-1][0] == steps[-1][1]
     for one, other in zip(done.run.learned[-1], [expected.summary, *expected.late], strict=True):
-        close(one, other)
+        assert_close(one, other)
 
 
 def test_rows_are_summed_in_blocks_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

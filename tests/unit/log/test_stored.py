@@ -13,7 +13,6 @@ from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.learner import sample_order
 from rareswitch.log import DecisionLog, ParquetLog, StoredBatch, StoredLog, export_parts, summarize
-from reference.edits import edit_decision
 
 STORES = ("memory", "sqlite", "postgres")
 Begin = Callable[..., Experiment]
@@ -241,8 +240,18 @@ def test_reading_may_stop_and_others_may_decide_meanwhile(begin: Begin, monkeypa
 
 
 def changed(trial: Experiment, at: int, **how: Any) -> StoredLog:
-    """The log of a store in which a row was changed by something else."""
-    edit_decision(trial.store, at, **how)
+    """The log of a store in which somebody who knows its tables and checksums changed a decision."""
+    store = trial.store
+
+    def call(connection: Any) -> None:
+        seq, row, _ = store._page(connection, 0, store.marks())[at]
+        for table in ("decisions", "contexts"):
+            connection.execute(f"DELETE FROM rareswitch_{table} WHERE seq = ?", (seq,))
+        (new,) = store._insert_decisions(connection, [row._replace(**how)]).values()
+        for table in ("decisions", "contexts"):
+            connection.execute(f"UPDATE rareswitch_{table} SET seq = ? WHERE seq = ?", (seq, new))
+
+    store._write(call)
     return trial.logged()
 
 

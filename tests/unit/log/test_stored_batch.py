@@ -11,7 +11,7 @@ from rareswitch.errors import BatchError, ContextNormError, StoreError
 from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
 from rareswitch.log import HeldOut, StoredBatch, summarize
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
-from reference.logs import Row, Run, as_rows, played
+from reference.logs import Row, Run, as_rows, assert_close, played
 from reference.rows import version as stored_version
 
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -84,19 +84,6 @@ def in_memory(learner: Learner, state: State, rows: Sequence[Row], **given: Any)
     return learner.summarize(state, as_rows(rows, state.policy.id, learner.dim), **given)
 
 
-def close(one: Summary, other: Summary) -> None:
-    for a, b in zip(one.stats, other.stats, strict=True):
-        np.testing.assert_allclose(a.gram, b.gram, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(a.moment, b.moment, rtol=1e-12, atol=1e-12)
-        assert a.count == b.count
-    counts = [(s.decided, s.rewarded, s.waiting, s.expired) for s in (one, other)]
-    assert counts[0] == counts[1]
-    assert (one.sample is None) == (other.sample is None)
-    if one.sample is not None and other.sample is not None:
-        np.testing.assert_array_equal(one.sample.keys, other.sample.keys)
-        np.testing.assert_array_equal(one.sample.sets.contexts, other.sample.sets.contexts)
-
-
 @pytest.mark.parametrize("names", [None, "visit-"])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: str | None) -> None:
@@ -122,7 +109,7 @@ def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, m
             learner, state, kept(rows), executor=there, progress=lambda done, of: seen.append((done, of)), **given
         )
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    close(found, in_memory(learner, state, rows, **given))
+    assert_close(found, in_memory(learner, state, rows, **given))
     parts = [in_memory(learner, state, rows[at : at + 16], **given) for at in range(0, 60, 16)]
     assert summaries_to_bytes([replace(found, sample=None)]) == summaries_to_bytes(
         [replace(sum(parts[1:], parts[0]), sample=None)]

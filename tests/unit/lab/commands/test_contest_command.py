@@ -8,7 +8,7 @@ import pytest
 
 from rareswitch.cli import main
 from rareswitch.lab import ENTRANTS, SUITES, Run, simulate
-from reference.field_tables import write_tables
+from reference.tables import write_tables
 
 SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
 SMALL += ["--learners", "linucb 1", "thompson 0.5", "falcon"]
