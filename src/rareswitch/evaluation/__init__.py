@@ -1,23 +1,24 @@
 """Off-policy evaluation and treatment effects: estimates with intervals, or why a log cannot answer."""
 
 from rareswitch.evaluation.candidates import RULES, Always, Candidate, policy_probabilities
-from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects
-from rareswitch.evaluation.effect_scores import BASELINE, REST
-from rareswitch.evaluation.effects import effects
-from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
+from rareswitch.evaluation.effects import BASELINE, REST, effects
 from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
 from rareswitch.evaluation.intervals import combined, term_of
 from rareswitch.evaluation.refusals import few_rewards, refusals
 from rareswitch.evaluation.results import (
     ArmCount,
+    BatchPart,
     BatchValue,
     Calibration,
     Difference,
+    Effect,
+    Effects,
     Evaluation,
     Interval,
     Overlap,
     Value,
 )
+from rareswitch.evaluation.scoring import ESTIMATORS, Estimator
 from rareswitch.evaluation.support import LEAST_POWER, Support, weight_counts
 
 __all__ = ["ESTIMATORS", "LEAST_POWER", "RULES", "Always", "ArmCount", "BatchValue", "Calibration", "Candidate"]

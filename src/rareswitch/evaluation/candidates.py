@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, Sets, id_keys
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.evaluation.models import arm_numbers
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Policy
 
@@ -28,7 +27,14 @@ class Always:
         object.__setattr__(self, "arm", str(self.arm))
 
 
-class ByDecision:
+class Playable(Protocol):
+    """Says itself what it would have done in logged decisions."""
+
+    def played(self, log: DecisionLog) -> "Played":
+        """What it would have done."""
+
+
+class ByDecision(Playable):
     """What is shown for each decision: the id of an arm, or probabilities by the ids of arms.
 
     Decisions that it does not name say nothing about it. With a rule, what is given for each id is a record, and
@@ -74,7 +80,7 @@ class ByDecision:
 #: A policy; a rule by name; one arm; a function of contexts (n, K, d) and available (n, K) to probabilities (n, K), or
 #: with records of a record and the ids of the offered arms to one of these or to probabilities by arm; a table of ids
 #: of decisions to arms or probabilities; for a log in memory also probabilities (n, K).
-Candidate = Policy | str | Always | ByDecision | Callable[[Any, Any], Any] | FloatArray
+Candidate = Policy | str | Always | Playable | Callable[[Any, Any], Any] | FloatArray
 
 
 class Played(NamedTuple):
@@ -158,11 +164,11 @@ def played(name: str, candidate: Candidate, log: DecisionLog) -> Played:
         return _always(candidate.arm, log)
     if isinstance(candidate, str):
         return _by_rule(candidate, log)
-    if isinstance(candidate, ByDecision):
-        return candidate.played(log)
     if callable(candidate):
         given = candidate(log.contexts, log.available)
         return Played(_probabilities(name, given, log, "the function"), None)
+    if not isinstance(candidate, (np.ndarray, list)):
+        return candidate.played(log)
     return Played(_probabilities(name, candidate, log, "they"), None)
 
 
@@ -268,3 +274,21 @@ def _check_probabilities(name: str, inside: FloatArray, found: FloatArray, sums:
             f"(the first is 0) {who} give{'s' if who == 'the function' else ''} {found[at].tolist()!s:.100}, of sum "
             f"{inside[at].sum():.6g} over the offered arms."
         )
+
+
+def arm_numbers(who: str, given: Any, log: DecisionLog) -> FloatArray:
+    """(n, K) one for each arm of each decision.
+
+    >>> log = DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"])
+    >>> arm_numbers("model", [[0.1, 0.2]], log)
+    array([[0.1, 0.2]])
+    """
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{who} must give numbers; got {given!r:.60}.") from None
+    if found.shape != log.available.shape:
+        raise ShapeError(
+            f"{who} must give a number for each arm, shape {log.available.shape}; got shape {found.shape}."
+        )
+    return found

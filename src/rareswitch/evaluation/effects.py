@@ -4,29 +4,31 @@ The effect of showing arm A in place of B is the mean, over the decisions that o
 
     q̂(A) − q̂(B) + (1[a = A] − 1[a = B])/p · (r − q̂(a)),
 
-where a was chosen with probability p and earned r. The predictions q̂ are made of other decisions, and whatever they
-are, the mean is right, since p is exact. Batches are pooled as in :func:`rareswitch.evaluate`.
+where a was chosen with probability p and earned r: the difference of the candidates that always show A and B, on the
+same scored rows as in :func:`rareswitch.evaluate`, pooled in the same way.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from rareswitch.core import number
-from rareswitch.errors import ParameterError
-from rareswitch.evaluation.batch_answers import Answer, answer
-from rareswitch.evaluation.effect_results import BatchPart, Effect, Effects, Heterogeneity
-from rareswitch.evaluation.effect_scores import BASELINE, EVERYBODY, REST, Cell, Cells, EffectScores
-from rareswitch.evaluation.effects_groups import groups_of
+from rareswitch.core import BoolArray, FloatArray, number
+from rareswitch.errors import ParameterError, did_you_mean
+from rareswitch.evaluation.candidates import Always, Playable, Played, played
 from rareswitch.evaluation.evaluate import source_of
-from rareswitch.evaluation.refusals import batch_reasons, few_rewards, log_cautions, refusals
+from rareswitch.evaluation.groups import MOST_GROUPS, Groups, groups_of
+from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, p_value_of, summed, term_of
+from rareswitch.evaluation.refusals import DRIFTED, batch_reasons, few_rewards, log_cautions, refusals
+from rareswitch.evaluation.results import BatchPart, Effect, Effects, Heterogeneity
+from rareswitch.evaluation.scoring import Columns, Scores, Texts, row_scores, score
 from rareswitch.features import Features
 from rareswitch.log import DecisionLog, Source
 
-#: Why batches may disagree.
-_CHANGES = "requests or rewards changed over time"
+#: What an arm may be compared with besides another arm: what the caller would have shown, and the mean of the others.
+BASELINE, REST = "baseline", "rest"
 
 
 def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None, level: float = 0.95) -> Effects:
@@ -63,40 +65,117 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
     log, one = source_of(source), None if arm is None else str(arm)
     if one is None and by is not None:
         raise ParameterError("by says for whom one arm is better, and no arm was named. Give arm=….")
-    other = _against(log, against)
+    arms, baseline = _arms_of(log)
+    other = _against(against, baseline=baseline)
     if one == other:
         raise ParameterError(f"against must be another arm than {one!r:.60}, which it is compared with.")
+    _check_offered(one, other, arms)
     groups = None if by is None else groups_of(by, features_of(log), _count(log), lambda: log.chunks(contexts=True))
-    scores = EffectScores(log, one, other, groups)
-    if one is None:
-        found, differ = _every_arm(scores, level), None
+    compared = [name for name in (arms if one is None else [one]) if name != other]
+    sides: dict[str, Playable] = {}
+    for name in compared:
+        sides |= {f"+{name}": _Side(name, other, 0), f"-{name}": _Side(name, other, 1)}
+    scores = score(log, sides, groups=None if groups is None else _Labels(groups, one or ""))
+    if groups is None:
+        able = [name for name in compared if one is not None or scores.candidates[f"+{name}"].supports]
+        share = 1.0 - (1.0 - level) / max(1, len(able))
+        answers, differ = _corrected([_effect(scores, name, other, None, share) for name in able]), None
+        answers.sort(key=lambda effect: -math.inf if effect.interval is None else effect.interval.value, reverse=True)
     else:
-        found, differ = _one_arm(scores, one, level)
-    several = len(found) > (1 if groups is None else 2)
+        assert one is not None  # as groups are refused without an arm
+        names = groups.ordered({label for _, label in scores.candidates[f"+{one}"].supports})
+        share = 1.0 - (1.0 - level) / max(1, len(names))
+        parts = [_effect(scores, one, other, name, share) for name in names]
+        answers, differ = [_effect(scores, one, other, None, level), *_corrected(parts)], _differ(parts)
+    cautions = log_cautions(log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting)
+    if apart := [name for name in compared if name not in {effect.arm for effect in answers}]:
+        beside = "a baseline" if other == BASELINE else _words(other)
+        cautions.insert(
+            0, f"not compared: {', '.join(apart):.100}; no decision with a reward offered {beside} beside it."
+        )
     return Effects(
-        effects=tuple(found),
+        effects=tuple(answers),
         level=level,
-        correction="bonferroni" if several else "none",
+        correction="bonferroni" if len(answers) > (1 if groups is None else 2) else "none",
         by="" if groups is None else groups.name,
         differ=differ,
         decisions=scores.decisions,
         known=scores.known,
         rewarded=scores.rewarded,
-        cautions=_cautions(scores, log),
+        cautions=tuple(cautions),
         estimated=log.estimated,
     )
 
 
-def _against(log: Source, given: Any) -> str:
-    if given is not None and given != BASELINE:
-        return str(given)
-    named = any(chunk.baselines is not None and (chunk.baselines >= 0).any() for chunk in log.chunks(contexts=True))
-    if given is not None and not named:
+@dataclass(frozen=True)
+class _Side(Playable):
+    """Always an arm, or always what it is compared with, in the decisions that offered both."""
+
+    arm: str
+    against: str
+    #: 0: the arm; 1: the other.
+    side: int
+
+    def played(self, log: DecisionLog) -> Played:
+        one = played(self.arm, Always(self.arm), log).probabilities
+        if self.against == REST:
+            others = log.available & (one == 0.0)
+            other: FloatArray = others / np.maximum(others.sum(axis=1, keepdims=True), 1)
+        else:
+            candidate = BASELINE if self.against == BASELINE else Always(self.against)
+            other = played(self.against, candidate, log).probabilities
+        applies = one.any(axis=1) & other.any(axis=1)
+        applies &= np.einsum("nk,nk->n", one, other) == 0.0  # a baseline may be this very arm
+        return Played(np.where(applies[:, None], (one, other)[self.side], 0.0), applies, "do not offer both")
+
+
+class _Labels:
+    """The group of each decision; refused where they are too many."""
+
+    def __init__(self, groups: Groups, arm: str) -> None:
+        self._groups, self._arm = groups, Always(arm)
+        self._seen: set[str] = set()
+
+    def __call__(self, log: DecisionLog) -> Texts:
+        labels = self._groups.labels(log, played("arm", self._arm, log).probabilities.argmax(axis=1))
+        self._seen |= {*labels.tolist()}
+        if len(self._seen) > MOST_GROUPS:
+            raise ParameterError(
+                f"by must have at most {MOST_GROUPS} groups, or none has enough decisions; got {len(self._seen)} and "
+                "more. Join some: give a function to labels."
+            )
+        return labels
+
+
+def _arms_of(log: Source) -> tuple[list[str], bool]:
+    """The arms by name, and whether some decision names a baseline."""
+    arms, baseline = dict[str, None](), False
+    for chunk in log.chunks(contexts=True):
+        arms |= dict.fromkeys(map(str, range(chunk.available.shape[1])) if chunk.arms is None else chunk.arms)
+        baseline |= chunk.baselines is not None and bool((chunk.baselines >= 0).any())
+    return [*arms], baseline
+
+
+def _against(against: Any, *, baseline: bool) -> str:
+    if against is not None and against != BASELINE:
+        return str(against)
+    if against is not None and not baseline:
         raise ParameterError(
             "against cannot be the baseline: no decision of this log names the arm that the caller would have shown. "
             f"Compare with another arm, or with {REST!r}."
         )
-    return BASELINE if named else REST
+    return BASELINE if baseline else REST
+
+
+def _check_offered(arm: str | None, against: str, arms: Sequence[str]) -> None:
+    for name, asked in (("arm", arm), ("against", against)):
+        if asked is not None and arms and asked not in arms and not (name == "against" and asked in (BASELINE, REST)):
+            shown = ", ".join(arms[:10]) + (f" and {len(arms) - 10} more" if len(arms) > 10 else "")
+            more = f"; {BASELINE!r} or {REST!r}" if name == "against" else ""
+            raise ParameterError(
+                f"{name} must be one of the arms that were offered, {shown}{more}; got {asked!r:.60}."
+                f"{did_you_mean(asked, arms)}"
+            )
 
 
 def features_of(source: Source) -> Features | None:
@@ -111,116 +190,109 @@ def _count(log: Source) -> int | None:
     return len(log) if isinstance(log, DecisionLog) else None
 
 
-def _every_arm(scores: EffectScores, level: float) -> list[Effect]:
-    """All that can be compared, the best first, those without an answer last."""
-    arms = [arm for arm in scores.arms if (arm, EVERYBODY) in scores.cells]
-    each = 1.0 - (1.0 - level) / max(1, len(arms))
-    found = _corrected([_effect(scores, arm, EVERYBODY, each)[0] for arm in arms])
-    return sorted(found, key=lambda one: -np.inf if one.interval is None else one.interval.value, reverse=True)
-
-
-def _one_arm(scores: EffectScores, arm: str, level: float) -> tuple[list[Effect], Heterogeneity | None]:
-    """For all, and for each group."""
-    whole, _ = _effect(scores, arm, EVERYBODY, level)
-    if scores.groups is None:
-        return [whole], None
-    names = scores.groups.ordered({group for _, group in scores.cells} - {EVERYBODY})
-    each = 1.0 - (1.0 - level) / max(1, len(names))
-    found = [_effect(scores, arm, group, each) for group in names]
-    return [whole, *_corrected([effect for effect, _ in found])], _differ([told for _, told in found])
-
-
-def _corrected(found: Sequence[Effect]) -> list[Effect]:
+def _corrected(effects: Sequence[Effect]) -> list[Effect]:
     """Bonferroni: p-values of one of several questions."""
     return [
-        effect if effect.p_value is None else replace(effect, p_value=min(1.0, len(found) * effect.p_value))
-        for effect in found
+        effect if effect.p_value is None else replace(effect, p_value=min(1.0, len(effects) * effect.p_value))
+        for effect in effects
     ]
 
 
-def _effect(scores: EffectScores, arm: str, group: str, level: float) -> tuple[Effect, Answer]:
-    """The effect of an arm in a group, with its p-value not yet corrected."""
-    cells = scores.cells.get((arm, group), {})
-    parts, reasons = _parts(scores, arm, cells)
-    got = Answer.refused(*reasons) if reasons else answer(parts, level=level, what="the effect", changes=_CHANGES)
-    effect = Effect(
-        arm=arm,
-        against=scores.against,
-        group=group,
-        decisions=sum(cell.count for cell in cells.values()),
-        shown=sum(cell.shown for cell in cells.values()),
-        shown_against=sum(cell.shown_other for cell in cells.values()),
-        interval=got.interval,
-        p_value=got.p_value,
-        refusals=got.refusals,
-        batches=tuple(parts),
-        cautions=got.cautions,
-    )
-    return effect, got
-
-
-def _parts(scores: EffectScores, arm: str, cells: Cells) -> tuple[list[BatchPart], tuple[str, ...]]:
-    """What batches say, and why they cannot answer; both sides must be supported."""
-    if not cells:
-        return [], (f"no decision with a reward offered both {arm!r:.60} and {_words(scores.against)}.",)
-    order = sorted(cells)
-    sides = {arm: [cells[at].support for at in order], _words(scores.against): [cells[at].other for at in order]}
+def _effect(scores: Scores, arm: str, against: str, group: str | None, level: float) -> Effect:
+    """The effect of an arm, in a group or for all, with its p-value not yet corrected."""
+    one, other = scores.candidates[f"+{arm}"], scores.candidates[f"-{arm}"]
+    which = one.applies if group is None else one.applies & (scores.labels == group)
+    sides = {arm: one.by_batch(group), _words(against): other.by_batch(group)}
     reasons = [scores.mismatch] if scores.mismatch else []
     for name, supports in sides.items():
-        reasons += [f"showing {name}: {reason}" for reason in refusals(supports)[1]]
-    parts = []
-    for place, at in enumerate(order):
-        faults = {name: batch_reasons(supports[place]) for name, supports in sides.items()}
-        why = "; ".join(f"showing {name}: {told[0]}" for name, told in faults.items() if told)
-        parts.append(_part(at, scores, cells[at], why))
-    if not reasons and (used := [cells[part.batch].columns for part in parts if not part.left_out]):
+        reasons += [f"showing {name}: {reason}" for reason in refusals([*supports.values()])[1] if supports]
+    if not which.any():
+        reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
+    parts, terms, used = [], list[BatchMean](), list[Columns]()
+    for batch in sides[arm]:
+        at: BoolArray = which & (scores.batches == batch)
+        faults = {name: batch_reasons(supports[batch]) for name, supports in sides.items()}
+        why = "; ".join(f"showing {name}: {fault[0]}" for name, fault in faults.items() if fault)
+        mine, its = (scores.columns(f"{sign}{arm}", at) for sign in "+-")
+        columns = mine._replace(weights=mine.weights - its.weights, expected=mine.expected - its.expected)
+        term = term_of(row_scores("dr", columns))
+        spread = sum(supports[batch].spread for supports in sides.values())
+        parts.append(
+            BatchPart(
+                batch=batch,
+                name=scores.batch_names[batch],
+                decisions=len(columns.rewards),
+                value=None if why else term.value,
+                error=None if why else math.sqrt(term.variance),
+                effective=0.0 if why else len(columns.rewards) / spread,
+                left_out=why,
+            )
+        )
+        if not why:
+            terms.append(term)
+            used.append(columns)
+    effect = Effect(
+        arm=arm,
+        against=against,
+        group=group or "",
+        decisions=int(which.sum()),
+        shown=int((one.weights[which] > 0.0).sum()),
+        shown_against=int((other.weights[which] > 0.0).sum()),
+        interval=None,
+        p_value=None,
+        error=None,
+        refusals=(),
+        batches=tuple(parts),
+    )
+    if not reasons and used:
         rewards, weights = (np.concatenate([columns[at] for columns in used]) for at in (0, 1))
         reasons += few_rewards(rewards, np.abs(weights))
-    if not reasons and all(part.left_out for part in parts):
+    if not reasons and not used:
         reasons.append(
-            f"no batch showed both {arm!r:.60} and {_words(scores.against)} often enough, though some showed the one "
+            f"no batch showed both {arm!r:.60} and {_words(against)} often enough, though some showed the one "
             "and some the other."
         )
-    return parts, tuple(reasons)
-
-
-def _part(batch: int, scores: EffectScores, cell: Cell, why: str) -> BatchPart:
-    return BatchPart(
-        batch=batch,
-        name=scores.batch_names[batch],
-        decisions=cell.count,
-        value=None if why else cell.term.value,
-        error=None if why else cell.term.variance**0.5,
-        third=0.0 if why else cell.term.third,
-        freedom=0.0 if why else cell.term.freedom,
-        effective=0.0 if why else cell.count / cell.spread,
-        left_out=why,
+    if reasons:
+        return replace(effect, refusals=tuple(reasons))
+    decisions = sum(len(columns.rewards) for columns in used)
+    pooled = [term.scaled(len(columns.rewards) / decisions) for term, columns in zip(terms, used, strict=True)]
+    total = summed(pooled)
+    if not 0.0 < total.variance < math.inf:
+        reason = "rewards do not vary, which leaves no measure of how sure the effect is. Wait for other rewards."
+        return replace(effect, refusals=(reason,))
+    return replace(
+        effect,
+        interval=combined(pooled, level=level),
+        p_value=p_value_of(total),
+        error=math.sqrt(total.variance),
+        cautions=tuple(_cautions(parts, terms)),
     )
+
+
+def _cautions(parts: Iterable[BatchPart], terms: Sequence[BatchMean]) -> Iterable[str]:
+    if left := [str(part.batch + 1) for part in parts if part.left_out]:
+        these = f"batches {', '.join(left)} cannot tell and are" if left[1:] else f"batch {left[0]} cannot tell and is"
+        yield f"{these} left out. Where that depends on what arms earned before, the interval is a little too narrow."
+    if (moving := drift_p_value(terms)) < DRIFTED:
+        yield (
+            f"the effect drifted between batches (p = {moving:.2g}): requests or rewards changed over time. The pooled "
+            "one speaks of no single batch."
+        )
 
 
 def _words(against: str) -> str:
     return {BASELINE: "the baseline", REST: "another arm"}.get(against, against)
 
 
-def _differ(found: Sequence[Answer]) -> Heterogeneity | None:
+def _differ(effects: Sequence[Effect]) -> Heterogeneity | None:
     """Cochran's Q of the groups that have an answer, whose decisions are different ones."""
-    told = [(one.interval.value, one.error) for one in found if one.interval is not None]
-    if len(told) < 2:
+    answers = [(one.interval.value, one.error) for one in effects if one.interval is not None]
+    if len(answers) < 2:
         return None
     from scipy.special import chdtrc
 
-    values, errors = np.array(told).T
+    values, errors = np.array(answers, dtype=np.float64).T
     precision = errors**-2.0
     statistic = float(precision @ np.square(values - precision @ values / precision.sum()))
-    freedom = len(told) - 1
+    freedom = len(answers) - 1
     return Heterogeneity(statistic=statistic, freedom=freedom, p_value=float(chdtrc(freedom, statistic)))
-
-
-def _cautions(scores: EffectScores, log: Source) -> tuple[str, ...]:
-    found = []
-    apart = [arm for arm in scores.arms if arm != scores.against and (arm, EVERYBODY) not in scores.cells]
-    if scores.arm is None and apart:
-        other = "a baseline" if scores.against == BASELINE else _words(scores.against)
-        found.append(f"not compared: {', '.join(apart):.100}; no decision with a reward offered {other} beside it.")
-    found += log_cautions(log, known=scores.known, rewarded=scores.rewarded)
-    return tuple(found)

@@ -9,12 +9,9 @@ import numpy as np
 from rareswitch.core import FloatArray, number
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
-from rareswitch.evaluation.estimators import ESTIMATORS, Estimator
-from rareswitch.evaluation.questions import earned, lift, question_of
+from rareswitch.evaluation.questions import Pooling, Settings, earned, lift, question_of, value_of
 from rareswitch.evaluation.results import Difference, Evaluation
-from rareswitch.evaluation.scoring import ReadProgress, score
-from rareswitch.evaluation.settings import Pooling, Settings
-from rareswitch.evaluation.values import value_of
+from rareswitch.evaluation.scoring import ESTIMATORS, Estimator, ReadProgress, score
 from rareswitch.log import Source, read
 
 #: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
@@ -104,9 +101,6 @@ def evaluate(
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:
         _check_within(scores.rewards, bounds)
-    calibration = None if log.estimated else scores.tally.calibration()  # estimated ones fit by construction
-    if calibration is not None and calibration.stops:
-        scores.mismatch = scores.mismatch or calibration.words
     if bounds is None and bool(((scores.rewards == 0.0) | (scores.rewards == 1.0)).all()):
         bounds = (0.0, 1.0)
     questions = sum(not (isinstance(one, str) and one == "logged") for one in named.values()) if simultaneous else 1
@@ -124,7 +118,7 @@ def evaluate(
         earned=earned(scores, settings),
         lift=lift(scores, _BASELINE, settings),
         gains=tuple(question.difference(name, "logged") for name, question in asked.items()),
-        calibration=calibration,
+        calibration=scores.calibration,
         decisions=scores.decisions,
         known=scores.known,
         rewarded=scores.rewarded,

@@ -6,22 +6,51 @@ of the batches that can answer; with ``pooling="stationary"`` it is their precis
 contexts tell without a look at a reward.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray
-from rareswitch.evaluation.anytime import bounded
-from rareswitch.evaluation.estimators import Columns, Estimator, row_scores
-from rareswitch.evaluation.intervals import BatchMean, drift_p_value, iid, quantile_of_level, term_of
-from rareswitch.evaluation.refusals import few_rewards, refusals
-from rareswitch.evaluation.results import Difference, Interval
-from rareswitch.evaluation.scoring import Scores
-from rareswitch.evaluation.settings import Settings
-from rareswitch.evaluation.support import Support
+from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, iid, quantile_of_level, term_of
+from rareswitch.evaluation.refusals import DRIFTED, few_rewards, log_cautions, refusals
+from rareswitch.evaluation.results import BatchValue, Difference, Interval, Value
+from rareswitch.evaluation.scoring import ESTIMATORS, Columns, Estimator, Scores, row_scores
+from rareswitch.evaluation.support import Support, overlap, weight_counts
+from rareswitch.log import Source
+
+Pooling = Literal["traffic", "stationary"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of an evaluation, checked."""
+
+    estimator: Estimator = "dr"
+    #: Of intervals, of all questions together.
+    level: float = 0.95
+    #: Whether intervals hold for one who looks after every batch.
+    anytime: bool = False
+    #: Where all rewards lie, if that is known.
+    bounds: tuple[float, float] | None = None
+    #: How batches count: as their traffic, or by their precision where nothing drifts.
+    pooling: Pooling = "traffic"
+    #: Whose intervals hold together (Bonferroni).
+    questions: int = 1
+
+    @property
+    def level_of_each(self) -> float:
+        """The level of one interval."""
+        return 1.0 - (1.0 - self.level) / max(1, self.questions)
+
+    def interval(self, terms: list[BatchMean], *, more: float = 0.0) -> Interval:
+        """Of a sum over batches; ``more`` is added at both ends."""
+        one = combined(terms, level=self.level_of_each, anytime=self.anytime)
+        return replace(one, low=one.low - more, high=one.high + more, level=self.level)
+
 
 _WEEK = 7 * 86400.0
 #: Seconds from 1970 within which years have four digits.
@@ -45,8 +74,8 @@ class Question:
     name: str
     #: (n,) the decisions.
     which: BoolArray
-    #: By batch; None where it has no such decision.
-    supports: Sequence[Support | None]
+    #: Of the batches that have such decisions.
+    known: Mapping[int, Support]
     settings: Settings
     #: Whether every batch must answer.
     alone: bool = False
@@ -55,13 +84,7 @@ class Question:
     def columns(self) -> dict[int, Columns]:
         """By batch."""
         scores = self.scores
-        present = [batch for batch, support in enumerate(self.supports) if support is not None]
-        return {batch: scores.columns(self.name, self.which & (scores.batches == batch)) for batch in present}
-
-    @property
-    def known(self) -> dict[int, Support]:
-        """The supports of the batches that have decisions."""
-        return {batch: support for batch, support in enumerate(self.supports) if support is not None}
+        return {batch: scores.columns(self.name, self.which & (scores.batches == batch)) for batch in self.known}
 
     @cached_property
     def _judged(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -228,7 +251,7 @@ class Question:
 def question_of(scores: Scores, name: str, settings: Settings) -> Question:
     """Of a candidate, on all decisions that are for it."""
     scored = scores.candidates[name]
-    return Question(scores, name, scored.applies, scored.supports, settings)
+    return Question(scores, name, scored.applies, scored.by_batch(), settings)
 
 
 def earned(scores: Scores, settings: Settings) -> Interval:
@@ -257,13 +280,104 @@ def lift(scores: Scores, baseline: str, settings: Settings) -> tuple[Difference,
         counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
         which &= (counts >= _FEW * counts.sum())[scores.batches]
         few = int(counts.sum()) - int(which.sum())
-        supports = [_support(scored.weights[which & (scores.batches == b)]) for b in range(len(scores.batch_names))]
-        week_lift = replace(whole, which=which, supports=supports, alone=True).difference(
+        parts_of = {batch: scored.weights[which & (scores.batches == batch)] for batch in whole.known}
+        known_of = {b: Support.of(w, candidate=np.ones((len(w), 1))) for b, w in parts_of.items() if len(w)}
+        week_lift = replace(whole, which=which, known=known_of, alone=True).difference(
             f"week of {monday:%Y-%m-%d}", "baseline"
         )
         parts.append(replace(week_lift, assumes=f"without {few} decisions of other policies") if few else week_lift)
     return tuple(parts)
 
 
-def _support(weights: FloatArray) -> Support | None:
-    return Support.of(weights, candidate=np.ones((len(weights), 1))) if len(weights) else None
+#: How many times as wide as under ``pooling="stationary"`` an interval is before that is said.
+_MUCH_WIDER = 1.5
+
+
+def value_of(question: Question, log: Source) -> Value:
+    """What is known of one candidate."""
+    scored, settings = question.scores.candidates[question.name], question.settings
+    if not question.known:
+        reason = f"All decisions of this log {scored.otherwise}: none of them says anything about this candidate."
+        return Value(
+            candidate=question.name,
+            interval=None,
+            refusals=(reason,),
+            estimator=settings.estimator,
+            overlap=overlap([]),
+        )
+    answered = not question.reasons
+    usable = question.able if answered else ()
+    supports = [question.known[batch] for batch in question.able] if answered else [*question.known.values()]
+    value = Value(
+        candidate=question.name,
+        interval=None,
+        refusals=question.reasons,
+        estimator=settings.estimator,
+        overlap=replace(
+            overlap(supports),
+            effective=sum(question.known[batch].effective for batch in question.able),
+            weights=tuple(weight_counts(scored.weights[scored.applies]).tolist()),
+        ),
+        batches=tuple(_batch_value(question, batch, batch in usable) for batch in question.known),
+        cautions=_cautions(question, log),
+    )
+    if not answered:
+        return value
+    once = replace(question, settings=replace(settings, anytime=False))
+    return replace(
+        value,
+        interval=question.value(settings.estimator),
+        others={str(name): once.value(name) for name in ESTIMATORS},
+        naive=question.naive(),
+    )
+
+
+def _batch_value(question: Question, batch: int, answers: bool) -> BatchValue:
+    support, nothing = question.known[batch], float("nan")
+    term = question.term(batch, question.settings.estimator) if answers else None
+    return BatchValue(
+        batch=batch,
+        name=question.scores.batch_names[batch],
+        decisions=len(question.columns[batch].rewards),
+        value=nothing if term is None else term.value,
+        error=nothing if term is None else term.variance**0.5,
+        interval=None if term is None else combined([term], level=question.settings.level),
+        spread=support.spread,
+        unsupported=support.unsupported,
+    )
+
+
+def _cautions(question: Question, log: Source) -> tuple[str, ...]:
+    """What to bear in mind beside the number."""
+    scores, able = question.scores, question.able
+    scored = scores.candidates[question.name]
+    cautions = log_cautions(log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting)
+    applies = int(scored.applies.sum())
+    if applies < scores.rewarded:
+        others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
+        cautions.append(f"{others} are left out: they {scored.otherwise}.")
+    left = [str(batch + 1) for batch in question.known if batch not in able]
+    if left and able:
+        them = f"batch{'es' * (len(left) > 1)} {', '.join(left)}"
+        cautions.append(f"{them} excluded: almost no overlap with this policy.")
+    if scored.given:
+        cautions.append("it was given as probabilities: if rewards of this log made them, they flatter it.")
+    if question.reasons:
+        return tuple(cautions)
+    missed = max((question.known[batch].unsupported or 0.0) for batch in able)
+    if missed > 0.0:
+        cautions.append(
+            f"up to {100.0 * missed:.2g} % of its play had probability 0 in the log: the interval is longer by that "
+            "share of the range of rewards, which is that of the arms that were shown."
+        )
+    if (drift := question.drift()) < DRIFTED:
+        cautions.append(
+            f"the value drifted between batches (p = {drift:.2g}): contexts or rewards changed over time, and the "
+            "pooled value speaks of no single time. Look at the batches."
+        )
+    elif question.settings.pooling == "traffic" and (ratio := question.narrower()) > _MUCH_WIDER:
+        cautions.append(
+            f"batches that hardly ever show this policy make the interval about {ratio:.1f} times as wide, as each "
+            'batch counts with its traffic. If nothing drifts, pooling="stationary" weighs batches by their precision.'
+        )
+    return tuple(cautions)

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from rareswitch.core import FloatArray
-from rareswitch.evaluation import refusal_words as words
+from rareswitch.core import FloatArray, percent_text
+from rareswitch.errors import several
 from rareswitch.evaluation.support import MAX_UNSUPPORTED, Support, effective
 from rareswitch.log import Source
 
@@ -70,14 +70,14 @@ def _faults(support: Support) -> list[str]:
 
 def _said(kind: str, support: Support) -> str:
     if kind == "nothing":
-        return words.nothing_text(0)
+        return nothing_text(0)
     if kind == "unsupported":
-        return words.unsupported_text(support.unsupported or 0.0, support.mean_weight, MAX_UNSUPPORTED)
+        return unsupported_text(support.unsupported or 0.0, support.mean_weight, MAX_UNSUPPORTED)
     if kind == "mean weight":
-        return words.mean_weight_text(
+        return mean_weight_text(
             support.mean_weight, support.mean_weight_error, support.missed / support.count if support.known else 0.0
         )
-    return words.uneven_text(support.count, support.carried, BATCH_CARRIED)
+    return uneven_text(support.count, support.carried, BATCH_CARRIED)
 
 
 def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -104,7 +104,7 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:
-        return (), (words.sentence(words.nothing_text(left_out)),)
+        return (), (sentence(nothing_text(left_out)),)
     faults = [_faults(support) for support in supports]
     kept = tuple(batch for batch, found in enumerate(faults) if not found)
     used = [supports[batch] for batch in kept]
@@ -120,16 +120,16 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
         if faulty:
             best = max(faulty, key=lambda one: one.carried)
             said = _said(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
-            reasons.append(words.within(len(faulty), len(supports)) + said)
+            reasons.append(within(len(faulty), len(supports)) + said)
     if unlikely:
         reasons.append(_said("mean weight", together))
     if used and carried < CARRIED and (worth >= EFFECTIVE or carried < 0.5 * worth):
-        reasons.append(words.uneven_text(together.count, carried, CARRIED))
+        reasons.append(uneven_text(together.count, carried, CARRIED))
     if worth < EFFECTIVE and (used or len(supports) > 1):
         count = together.count if used else whole.count
-        reasons.append(words.effective_text(count, worth, EFFECTIVE, kept=len(used), batches=len(supports)))
-    reasons.append(words.remedy_text(needed(whole), _as_it_is(supports[-1])))
-    return kept, tuple(map(words.sentence, reasons))
+        reasons.append(effective_text(count, worth, EFFECTIVE, kept=len(used), batches=len(supports)))
+    reasons.append(remedy_text(needed(whole), _as_it_is(supports[-1])))
+    return kept, tuple(map(sentence, reasons))
 
 
 def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
@@ -195,3 +195,81 @@ def _rounded_up(decisions: float) -> int:
     """To two digits."""
     unit: int = 10 ** max(0, math.floor(math.log10(max(decisions, 1.0))) - 1)
     return max(1, math.ceil(decisions / unit - 1e-9)) * unit
+
+
+def unsupported_text(unsupported: float, mean_weight: float, most: float) -> str:
+    """Of play that had probability 0."""
+    seen = f" (mean weight {mean_weight:.2f}, should be 1)" if mean_weight < 1.0 else ""
+    return (
+        f"{percent_text(unsupported)} of what this policy would show had probability 0 in the log{seen}; at most "
+        f"{percent_text(most)} may be missing."
+    )
+
+
+def mean_weight_text(mean_weight: float, error: float, unsupported: float) -> str:
+    """Of a mean weight that is not 1, less what is known to be unsupported."""
+    right = 1.0 - unsupported
+    missing = right - mean_weight
+    shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
+    return (
+        f"the mean weight is {mean_weight:.2f} and should be {right:.3g}, give or take {error:.2f}: {shown}"
+        "propensities are wrong."
+    )
+
+
+def uneven_text(count: int, carried: float, least: float) -> str:
+    """Of weights so uneven that few decisions carry everything, or of few decisions."""
+    if carried > 0.5 * count or count < least:
+        need = f"{least:.0f}" if count < least else "more"
+        return f"{count:,} decision{'s are' if count != 1 else ' is'} too few: {need} are needed."
+    many = f"about {carried:.0f}" if carried >= 1.0 else "less than 1"
+    return (
+        f"this policy would often show what the log showed rarely: weights are so uneven that {many} of {count:,} "
+        f"decisions carry the answer; {least:.0f} are needed."
+    )
+
+
+def effective_text(count: int, effective: float, least: float, *, kept: int, batches: int) -> str:
+    """Of too few decisions in the batches that are used, ``kept`` of them."""
+    if kept == 0:
+        return (
+            f"none of the {several(batches, 'batch')} can answer ({several(count, 'decision')})." if batches > 1 else ""
+        )
+    where = "" if kept == batches else f"in the {kept} of {batches} batches that can answer, "
+    rest = f"tell as much as {effective:.0f} of this policy itself; {least:.0f} are needed."
+    return f"{where}{several(count, 'decision')} {rest}"
+
+
+def nothing_text(left_out: int) -> str:
+    """Of no decisions at all."""
+    missing = f" ({several(left_out, 'decision')} without one of them)" if left_out else ""
+    return (
+        f"no decision has both a reward and all the arms that were offered{missing}. Keep the context sets of all "
+        "decisions, or of a sample of them, and wait for rewards."
+    )
+
+
+def remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) -> str:
+    """Of (floor, decisions), and of the decisions that would do with the latest policy, where any number would."""
+    also = "" if as_it_is is None else f"about {as_it_is:,} more decisions of the latest policy would answer"
+    if not options:
+        return also + "." if also else "decisions with more than one arm on offer would help."
+    (floor, decisions), *others = options
+    text = f"{also}; or e" if also else "e"
+    text += (
+        f"xploration would make it answerable: with min_propensity={floor:g} (the least probability of every offered "
+        f"arm) about {decisions:,} more decisions"
+    )
+    return text + "".join(f", with min_propensity={floor:g} about {decisions:,}" for floor, decisions in others) + "."
+
+
+def sentence(text: str) -> str:
+    """With a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def within(some: int, batches: int) -> str:
+    """In which batches, where there are several."""
+    if batches == 1:
+        return ""
+    return f"in all {batches} batches, " if some == batches else f"in {some} of {batches} batches, "

@@ -1,22 +1,243 @@
-"""One way through a log: what candidates would have done, what a model predicts, how well the log supports them."""
+"""Estimates of what a policy would have earned, of the decisions of another: IPS, SNIPS and DR.
 
+Each takes the columns of some decisions of one frozen policy: rewards r, weights w = π(a | x)/μ(a | x) of the chosen
+arms, and for the doubly robust one a model's predictions of the chosen arm, q̂(x, a), and of the candidate policy,
+v(x) = Σ π(a | x) q̂(x, a).
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rareswitch.core import BoolArray, FloatArray, IntArray
+from rareswitch.core import BoolArray, FloatArray, IntArray, Stats, uniforms_at
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation.calibration import ArmTally
-from rareswitch.evaluation.candidates import Candidate, played, policy_probabilities
-from rareswitch.evaluation.estimators import Columns
-from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, Model
+from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, policy_probabilities
+from rareswitch.evaluation.results import Calibration
 from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import DecisionLog, Source
 
+Estimator = Literal["ips", "snips", "dr"]
+ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
+#: Weights that differ from 1 by less are 1.
+_ROUNDING = 1e-9
+
+
+class Columns(NamedTuple):
+    """Some decisions of one policy, as a candidate sees them; all (n,)."""
+
+    rewards: FloatArray
+    #: w, the candidate's probability of the chosen arm over the propensity.
+    weights: FloatArray
+    #: q̂ of the chosen arm; 0 where there is no model.
+    predicted: FloatArray
+    #: v, Σ π(a | x) q̂(x, a) over the offered arms.
+    expected: FloatArray
+
+
+def row_scores(name: Estimator, columns: Columns) -> FloatArray:
+    """(n,) scores of rows, whose mean is the estimate of that name and whose spread is its error.
+
+    Where all weights are 1 the candidate is the policy that decided, and its value is what was earned, by every
+    estimator. SNIPS is linearised at its value; NaN where no row has a weight.
+
+    >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
+    >>> [round(float(row_scores(name, columns).mean()), 6) for name in ESTIMATORS]
+    [1.0, 1.0, 1.0]
+    """
+    rewards, weights, predicted, expected = columns
+    if np.abs(weights - 1.0).max() <= _ROUNDING:
+        return rewards
+    if name == "dr":
+        return np.asarray(expected + weights * (rewards - predicted))
+    if name == "ips":
+        return np.asarray(weights * rewards)
+    total = float(weights.sum())
+    if total <= 0.0:
+        return np.full(len(rewards), np.nan)
+    value = float(weights @ rewards) / total
+    return np.asarray(value + weights * (rewards - value) * (len(rewards) / total))
+
+
+#: λ of the ridge regression, as in learners.
+RIDGE = 1.0
+
+
+class Predicted(NamedTuple):
+    """q̂ of some decisions."""
+
+    #: (n,) of the chosen arm.
+    chosen: FloatArray
+    #: (n, K) of all; what stands where no arm was offered says nothing.
+    arms: FloatArray
+
+
+class Model(Protocol):
+    """Predicts rewards; it is shown all decisions first."""
+
+    def add(self, log: DecisionLog) -> None:
+        """Learn from some decisions."""
+
+    def predict(self, log: DecisionLog) -> Predicted:
+        """What the arms of some decisions would have earned."""
+
+
+def halves(log: DecisionLog) -> IntArray:
+    """(n,) the half, 0 or 1, of each decision."""
+    return np.asarray(uniforms_at(0, "cross-fit", log.ids) < 0.5).astype(np.int64)
+
+
+class CrossFitted:
+    """The linear model of learners, with a level: ridge regression of rewards on the vectors of chosen arms.
+
+    Parameters
+    ----------
+    dim
+        Features of an arm.
+    batches
+        How many there are.
+    """
+
+    def __init__(self, dim: int, batches: int) -> None:
+        self.dim = dim
+        self._sums = [[Stats.zero(dim + 1), Stats.zero(dim + 1)] for _ in range(batches)]
+        self._fitted: dict[tuple[int, int], tuple[FloatArray, float]] = {}
+
+    def add(self, log: DecisionLog) -> None:
+        assert log.features is not None
+        known, half = ~np.isnan(log.rewards), halves(log)
+        for batch in log.present:
+            for side in (0, 1):
+                at = known & (half == side) & (log.batches == batch)
+                if at.any():
+                    x = np.column_stack([log.features[at], np.ones(int(at.sum()))])
+                    rewards = log.rewards[at]
+                    self._sums[batch][side] += Stats.of(x, rewards, shift=_level(rewards))
+
+    def predict(self, log: DecisionLog) -> Predicted:
+        assert log.contexts is not None
+        count, arms, _ = log.contexts.shape
+        flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
+        found = np.empty((count, arms))
+        for batch in log.present:
+            pair = [self._coefficients(batch, side) for side in (0, 1)]
+            at: Any = slice(None) if len(log.batch_names) == 1 else log.batches == batch
+            rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
+            second = half[at] == 1
+            values, others = ((rows @ one[:-1]).reshape(-1, arms) for one, _ in pair)
+            np.copyto(values, others, where=second[:, None])
+            levels = [one[-1] + level for one, level in pair]
+            found[at] = values + np.where(second, levels[1], levels[0])[:, None]
+        return Predicted(found[np.arange(count), log.arm_indices], found)
+
+    @cached_property
+    def _before(self) -> list[Stats]:
+        """(B,) the sums of all batches before each; asked for when all decisions were added."""
+        found = [Stats.zero(self.dim + 1)]
+        for one, other in self._sums[:-1]:
+            found.append(found[-1] + one + other)
+        return found
+
+    def _coefficients(self, batch: int, side: int) -> tuple[FloatArray, float]:
+        """Of the model for one half of a batch, with the level that is to be added."""
+        if (batch, side) not in self._fitted:
+            total = self._before[batch] + self._sums[batch][1 - side]
+            found: FloatArray = np.zeros(self.dim + 1)
+            if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
+                penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
+                found = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
+            self._fitted[batch, side] = found, total.shift
+        return self._fitted[batch, side]
+
+
+def _level(rewards: FloatArray) -> float:
+    """Taken off before squares are summed, so that a high level costs no digits."""
+    return float(np.median(rewards))
+
+
+class ArmMeans:
+    """The mean reward of each arm, for logs without vectors."""
+
+    def __init__(self, batches: int) -> None:
+        self._batches = batches
+        #: By arm: (batches, 2 halves) of counts and of sums.
+        self._counts: defaultdict[str, FloatArray] = defaultdict(lambda: np.zeros((batches, 2)))
+        self._sums: defaultdict[str, FloatArray] = defaultdict(lambda: np.zeros((batches, 2)))
+        self._seen: dict[str, FloatArray] = {}
+
+    def add(self, log: DecisionLog) -> None:
+        known, half = ~np.isnan(log.rewards), halves(log)
+        names, codes = _arm_codes(log)
+        chosen = codes[np.arange(len(log)), log.arm_indices]
+        cells = (chosen * self._batches + log.batches) * 2 + half
+        size = len(names) * self._batches * 2
+        counts = np.bincount(cells[known], minlength=size).reshape(-1, self._batches, 2)
+        sums = np.bincount(cells[known], log.rewards[known], minlength=size).reshape(-1, self._batches, 2)
+        for code, name in enumerate(names):
+            self._counts[name] += counts[code]
+            self._sums[name] += sums[code]
+
+    def predict(self, log: DecisionLog) -> Predicted:
+        names, codes = _arm_codes(log)
+        means = np.stack([self._means(name) for name in names])
+        found = means[codes, log.batches[:, None], halves(log)[:, None]]
+        return Predicted(found[np.arange(len(log)), log.arm_indices], found)
+
+    def _means(self, name: str) -> FloatArray:
+        """(batches, 2) the mean of an arm for each half of each batch; that of all arms where it has none.
+
+        It is not drawn to that of all arms: what an arm earns must not hang on the rewards of others.
+        """
+        if name not in self._seen:
+            level = _ratio(_usable(sum(self._sums.values())), _usable(sum(self._counts.values())))
+            counts, sums = _usable(self._counts[name]), _usable(self._sums[name])
+            self._seen[name] = np.where(counts > 0, _ratio(sums, counts), level)
+        return self._seen[name]
+
+
+def _usable(cells: Any) -> FloatArray:
+    """(batches, 2) of a count by cell: that of all batches before, and of the other half."""
+    before = np.cumsum(cells.sum(axis=1)) - cells.sum(axis=1)
+    return np.asarray(before[:, None] + cells[:, ::-1])
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(above, below, out=np.zeros(above.shape), where=below > 0))
+
+
+def _arm_codes(log: DecisionLog) -> tuple[tuple[str, ...], IntArray]:
+    """Arms by name, or by place where they have none; (n, K), what is not offered has the code 0."""
+    if log.arms is not None and log.codes is not None:
+        return log.arms, np.where(log.available, log.codes, 0)
+    arms = log.available.shape[1]
+    return tuple(map(str, range(arms))), np.broadcast_to(np.arange(arms), log.available.shape)
+
+
+class Given:
+    """Predictions that the caller brings: an array (n, K), or a function of contexts (n, K, d) and available (n, K)."""
+
+    def __init__(self, given: FloatArray | Callable[[Any, Any], Any]) -> None:
+        self.given = given
+
+    def add(self, log: DecisionLog) -> None:
+        """It learns nothing."""
+
+    def predict(self, log: DecisionLog) -> Predicted:
+        told = self.given(log.contexts, log.available) if callable(self.given) else self.given
+        found = arm_numbers("model", told, log)
+        if not np.isfinite(found[log.available]).all():
+            raise ParameterError("model must predict finite rewards for all offered arms.")
+        found = np.where(log.available, found, 0.0)
+        return Predicted(found[np.arange(len(log)), log.arm_indices], found)
+
+
 ReadProgress = Callable[[int, int], None]
+Texts = NDArray[np.str_]
 #: How far a recorded propensity may be from that of its policy, as rounding may have it.
 _ROUNDING = 1e-9
 
@@ -26,14 +247,13 @@ class Scored:
     """A candidate, by decision; decisions that are not for it are left out."""
 
     name: str
-    #: By batch, of all decisions that are for it; None where a batch has none.
-    supports: list[Support | None]
+    #: By batch and group, of all decisions that are for it.
+    supports: dict[tuple[int, str], Support] = field(default_factory=dict)
     #: What other decisions do that makes them say nothing about it.
     otherwise: str = ""
     #: Whether it was given by row, so that nothing tells what it was learned from.
     given: bool = False
     _weights: list[FloatArray] = field(default_factory=list)
-    _predicted: list[FloatArray] = field(default_factory=list)
     _expected: list[FloatArray] = field(default_factory=list)
     _applies: list[BoolArray] = field(default_factory=list)
 
@@ -41,11 +261,6 @@ class Scored:
     def weights(self) -> FloatArray:
         """(n,) w of all decisions; 0 where they are not for it."""
         return np.concatenate(self._weights)
-
-    @cached_property
-    def predicted(self) -> FloatArray:
-        """(n,) q̂ of the chosen arms."""
-        return np.concatenate(self._predicted)
 
     @cached_property
     def expected(self) -> FloatArray:
@@ -56,6 +271,14 @@ class Scored:
     def applies(self) -> BoolArray:
         """(n,) which decisions are for it."""
         return np.concatenate(self._applies)
+
+    def by_batch(self, group: str | None = None) -> dict[int, Support]:
+        """The supports of batches with decisions that are for it, of a group or of all."""
+        sums: dict[int, Support] = {}
+        for (batch, label), support in sorted(self.supports.items(), key=lambda item: item[0]):
+            if group in (None, label):
+                sums[batch] = sums[batch] + support if batch in sums else support
+        return sums
 
 
 @dataclass(eq=False)
@@ -73,14 +296,28 @@ class Scores:
     waiting: int = 0
     #: What is wrong with recorded propensities, where they are not those of the policies.
     mismatch: str = ""
+    #: None where propensities were estimated, or nothing tells.
+    calibration: Calibration | None = None
     _rewards: list[FloatArray] = field(default_factory=list)
+    _predicted: list[FloatArray] = field(default_factory=list)
     _batches: list[IntArray] = field(default_factory=list)
+    _labels: list[Texts] = field(default_factory=list)
     _times: list[FloatArray] = field(default_factory=list)
 
     @cached_property
     def rewards(self) -> FloatArray:
         """(n,) what they earned."""
         return np.concatenate(self._rewards)
+
+    @cached_property
+    def predicted(self) -> FloatArray:
+        """(n,) q̂ of the chosen arms."""
+        return np.concatenate(self._predicted)
+
+    @cached_property
+    def labels(self) -> Texts:
+        """(n,) the group of each, where groups were asked for."""
+        return np.concatenate(self._labels)
 
     @cached_property
     def batches(self) -> IntArray:
@@ -95,11 +332,16 @@ class Scores:
     def columns(self, name: str, which: BoolArray) -> Columns:
         """Those of a candidate, of some decisions (n,)."""
         scored = self.candidates[name]
-        return Columns(self.rewards[which], scored.weights[which], scored.predicted[which], scored.expected[which])
+        return Columns(self.rewards[which], scored.weights[which], self.predicted[which], scored.expected[which])
 
 
 def score(
-    source: Source, candidates: Mapping[str, Candidate], *, model: Any = None, progress: ReadProgress | None = None
+    source: Source,
+    candidates: Mapping[str, Candidate],
+    *,
+    model: Any = None,
+    progress: ReadProgress | None = None,
+    groups: Callable[[DecisionLog], Texts] | None = None,
 ) -> Scores:
     """Go through a log: once for the model, where it is learned, and once for the candidates.
 
@@ -109,9 +351,12 @@ def score(
         Predictions (n, K), or a function to them; by default they are learned from the log itself.
     progress
         Called with the number of decisions that were read, and how many there are: 0 in the first pass.
+    groups
+        Names the group (n,) of each decision, by which supports are kept apart.
     """
     batches, names = len(source.batch_names), tuple(source.batch_names)
-    predictor: Model = Given(model) if model is not None else own_model(source)
+    own: Model = ArmMeans(batches) if source.dim is None else CrossFitted(source.dim, batches)
+    predictor = own if model is None else Given(model)
     decisions = 0
     for log in source.chunks(contexts=source.dim is None):
         decisions += len(log)
@@ -121,8 +366,7 @@ def score(
             progress(0, decisions)
     if not decisions:
         raise EmptySetError("this log has no decisions: there is nothing to evaluate.")
-    supports: list[Support | None] = [None] * batches
-    scores = Scores(names, {name: Scored(name, [*supports]) for name in candidates}, ArmTally(), decisions=decisions)
+    scores = Scores(names, {name: Scored(name) for name in candidates}, ArmTally(), decisions=decisions)
     for log in source.chunks(contexts=True):
         scores.known += len(log)
         logging, mismatch = logging_probabilities(source, log)
@@ -130,7 +374,7 @@ def score(
         scores.tally.add(log, logging)
         if log.times is not None:
             scores.waiting += int((np.isnan(log.rewards) & (log.times > source.open_from)).sum())
-        _add(scores, candidates, predictor, log, logging)
+        _add(scores, candidates, predictor, log, logging, None if groups is None else groups(log))
         if progress is not None:
             progress(scores.known, decisions)
     if not scores.known:
@@ -144,17 +388,20 @@ def score(
             f"none of the {scores.known} decisions of this log has a reward: nothing can be "
             "evaluated. Where rewards count only after a window, say as of when: trial.logged(now=…)."
         )
+    calibration = None if source.estimated else scores.tally.calibration()  # estimated ones fit by construction
+    if calibration is not None and calibration.stops:
+        scores.mismatch = scores.mismatch or calibration.words
+    scores.calibration = calibration
     return scores
 
 
-def own_model(source: Source) -> Model:
-    """What is learned from the log itself."""
-    batches = len(source.batch_names)
-    return ArmMeans(batches) if source.dim is None else CrossFitted(source.dim, batches)
-
-
 def _add(
-    scores: Scores, candidates: Mapping[str, Candidate], predictor: Model, log: DecisionLog, logging: FloatArray | None
+    scores: Scores,
+    candidates: Mapping[str, Candidate],
+    predictor: Model,
+    log: DecisionLog,
+    logging: FloatArray | None,
+    labels: Texts | None,
 ) -> None:
     """Score some decisions; those without a reward are left out at the end, since candidates may be given by row."""
     rewarded = ~np.isnan(log.rewards)
@@ -164,9 +411,17 @@ def _add(
     scores.rewarded += int(rewarded.sum())
     predicted, batches = predictor.predict(log), log.batches[kept]
     scores._rewards.append(log.rewards[kept])
+    scores._predicted.append(predicted.chosen[kept])
     scores._batches.append(batches)
     scores._times.append((np.full(len(log), np.nan) if log.times is None else log.times)[kept])
+    cells: dict[tuple[int, str], BoolArray | slice] = {}
     present = np.unique(batches).tolist()
+    if labels is not None:
+        scores._labels.append(labels[kept])
+        for batch, label in sorted({*zip(batches.tolist(), labels[kept].tolist(), strict=True)}):
+            cells[batch, label] = (batches == batch) & (labels[kept] == label)
+    else:
+        cells = {(batch, ""): slice(None) if len(present) == 1 else batches == batch for batch in present}
     for name, candidate in candidates.items():
         scored = scores.candidates[name]
         probabilities, applies, otherwise = played(name, candidate, log)
@@ -176,23 +431,24 @@ def _add(
         weights = (probabilities[rows, log.arm_indices] / (1.0 if did else log.propensities))[kept]
         weights[weights > MOST_WEIGHT] = 0.0
         scored._weights.append(weights)
-        scored._predicted.append(predicted.chosen[kept])
         scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
         mine = np.ones(len(weights), dtype=np.bool_) if applies is None else applies[kept]
         scored._applies.append(mine)
-        whole = applies is None and len(present) == 1
-        for batch in present:
-            at: Any = slice(None) if whole else mine & (batches == batch)
-            if not whole and not at.any():
+        for cell, members in cells.items():
+            at = members if applies is None else np.flatnonzero(mine & _mask(members, mine))
+            if not isinstance(at, slice) and not len(at):
                 continue
-            found = Support.of(
+            support = Support.of(
                 weights[at],
                 candidate=probabilities[kept][at],
                 logging=None if logging is None or did else logging[kept][at],
                 available=log.available[kept][at],
             )
-            before = scored.supports[batch]
-            scored.supports[batch] = found if before is None else before + found
+            scored.supports[cell] = scored.supports[cell] + support if cell in scored.supports else support
+
+
+def _mask(members: BoolArray | slice, like: BoolArray) -> BoolArray:
+    return np.ones(len(like), dtype=np.bool_) if isinstance(members, slice) else members
 
 
 def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray | None, str]:

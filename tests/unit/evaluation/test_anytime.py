@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from rareswitch.errors import ParameterError, RareswitchError, ShapeError
-from rareswitch.evaluation.anytime import bounded
+from rareswitch.evaluation.intervals import bounded
 
 #: A test that should pass does so with this probability, less one.
 RISK = 1e-6

@@ -12,7 +12,7 @@ from scipy import stats
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, ParameterError, ShapeError
 from rareswitch.evaluation import Effects, effects
-from rareswitch.evaluation.models import ArmMeans
+from rareswitch.evaluation.scoring import ArmMeans
 from rareswitch.features import Arms, Category, Features, Flag, Number, Vector
 from rareswitch.log import DecisionLog
 from rareswitch.policy import Blend, Policy, PosteriorDraws
@@ -399,7 +399,7 @@ def test_labels_must_fit() -> None:
 
 
 def test_logs_that_say_nothing_are_refused() -> None:
-    with pytest.raises(ParameterError, match="none of its 20 decisions has one"):
+    with pytest.raises(ParameterError, match="none of the 20 decisions of this log has a reward"):
         effects(uniform(20, [0.0, 0.0], rewards=np.full(20, np.nan)), "blue")
 
     class Empty(Chunked):

@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
-from rareswitch.evaluation.estimators import ESTIMATORS, Columns, Estimator, row_scores
 from rareswitch.evaluation.intervals import term_of
-from rareswitch.evaluation.models import ArmMeans, CrossFitted, Given, halves
+from rareswitch.evaluation.scoring import (
+    ESTIMATORS,
+    ArmMeans,
+    Columns,
+    CrossFitted,
+    Estimator,
+    Given,
+    halves,
+    row_scores,
+)
 from rareswitch.log import DecisionLog
 
 RNG = np.random.default_rng(5)

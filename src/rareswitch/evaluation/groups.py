@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.evaluation.scoring import Texts
 from rareswitch.features import Features
 from rareswitch.log import DecisionLog
 
@@ -16,7 +17,6 @@ from rareswitch.log import DecisionLog
 MOST_GROUPS = 50
 #: What stands for the place of the arm among those that were offered.
 POSITION = "position"
-Texts = NDArray[np.str_]
 
 
 class Groups(Protocol):
