@@ -83,7 +83,7 @@ def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None
         answers.sort(key=lambda effect: -math.inf if effect.interval is None else effect.interval.value, reverse=True)
     else:
         assert one is not None  # as groups are refused without an arm
-        names = groups.ordered({label for _, label in scores.candidates[f"+{one}"].supports})
+        names = sorted({label for _, label in scores.candidates[f"+{one}"].supports}, key=groups.order)
         share = 1.0 - (1.0 - level) / max(1, len(names))
         parts = [_effect(scores, one, other, name, share) for name in names]
         answers, differ = [_effect(scores, one, other, None, level), *_corrected(parts)], _differ(parts)

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.core import FloatArray
+from rareswitch.core import FloatArray, IntArray
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.scoring import Texts
 from rareswitch.features import Features
@@ -19,56 +19,36 @@ MOST_GROUPS = 50
 POSITION = "position"
 
 
-class Groups(Protocol):
+class Groups(NamedTuple):
     """Gives each decision the name of its group."""
 
     #: What they are groups of.
     name: str
-
-    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
-        """(n,) the groups of some decisions, in which the arm stands at these places (n,)."""
-
-    def ordered(self, found: Iterable[str]) -> list[str]:
-        """Those that were found, in the order in which they are shown."""
+    #: Of decisions in which the arm stands at some places (n,), the groups (n,).
+    labels: Callable[[DecisionLog, IntArray], Texts]
+    #: Sorts them as they are shown.
+    order: Callable[[str], Any] = str
 
 
-class ByLabels:
+def _by_labels(by: Any, count: int | None) -> Groups:
     """What the caller says: a function of logged decisions to labels (n,), or labels of a log in memory."""
+    if not callable(by) and count is None:
+        raise ParameterError(
+            "by must be a function of logged decisions, or the name of a field, where decisions are read some at a "
+            "time; labels are for a log in memory."
+        )
 
-    def __init__(self, given: Any, count: int | None) -> None:
-        self.name, self._given, self._count = str(getattr(given, "__name__", "group")), given, count
-        if self.name == "<lambda>":
-            self.name = "group"
-        if not callable(given) and count is None:
-            raise ParameterError(
-                "by must be a function of logged decisions, or the name of a field, where decisions are read some at a "
-                "time; labels are for a log in memory."
-            )
-
-    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
-        given = self._given(log) if callable(self._given) else self._given
+    def labels(log: DecisionLog, places: IntArray) -> Texts:
+        given = by(log) if callable(by) else by
         try:
-            found = np.asarray([str(label) or "(empty)" for label in given])
+            names = np.asarray([str(label) or "(empty)" for label in given])
         except TypeError:
             raise ShapeError(f"by must give labels, one for each decision; got {given!r:.60}.") from None
-        if found.shape != (len(log),):
-            raise ShapeError(f"by must give {len(log)} labels, one for each decision; got {len(found)}.")
-        return found
+        if names.shape != (len(log),):
+            raise ShapeError(f"by must give {len(log)} labels, one for each decision; got {len(names)}.")
+        return names
 
-    def ordered(self, found: Iterable[str]) -> list[str]:
-        return sorted(found)
-
-
-class ByPosition:
-    """Where the arm stands among those that were offered."""
-
-    name = POSITION
-
-    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
-        return np.char.add("place ", places.astype(np.str_))
-
-    def ordered(self, found: Iterable[str]) -> list[str]:
-        return sorted(found, key=lambda label: int(label.rpartition(" ")[2]))
+    return Groups(str(getattr(by, "__name__", "group")).replace("<lambda>", "group"), labels)
 
 
 class ByField:
@@ -96,7 +76,7 @@ class ByField:
         self._features = features
         self._read = _reader(name, features)
         self._columns = [*self._field.column_names]
-        self._order = self._columns
+        self.order = self._columns
         form = self._field.layout.form
         if form == 2:
             raise ParameterError(f"by cannot be {name!r}: it is a vector, which has no levels. Give labels.")
@@ -104,12 +84,12 @@ class ByField:
             self._split(logs)
         elif form == 0:
             self._halve(f"{name}: yes", f"{name}: no")
-            self._order = [self._columns[0], self._columns[-1], *self._columns[1:-1]]
+            self.order = [self._columns[0], self._columns[-1], *self._columns[1:-1]]
 
     def _halve(self, upper: str, lower: str) -> None:
         """Name what is above a bound, in place of the column itself, and what is not, behind all columns."""
         self._columns = [upper, *self._columns[1:], lower]
-        self._order = [lower, *self._columns[:-1]]
+        self.order = [lower, *self._columns[:-1]]
 
     def _split(self, logs: Iterable[DecisionLog]) -> None:
         """Find the median, and name both halves."""
@@ -129,7 +109,7 @@ class ByField:
         place = self._field.layout.missing
         return np.asarray(columns[:, place] > 0.5) if place > 0 else np.zeros(len(columns), dtype=np.bool_)
 
-    def labels(self, log: DecisionLog, places: NDArray[np.int64]) -> Texts:
+    def labels(self, log: DecisionLog, places: IntArray) -> Texts:
         columns = self._read(log)
         if self._field.layout.form == 1:
             which = columns.argmax(axis=1)
@@ -138,9 +118,6 @@ class ByField:
             which = np.where(columns[:, 0] > bound, 0, len(self._columns) - 1)
             which = np.where(self._missing(columns), self._field.layout.missing, which)
         return np.asarray(np.asarray(self._columns)[which])
-
-    def ordered(self, found: Iterable[str]) -> list[str]:
-        return sorted(found, key=self._order.index)
 
 
 #: Numbers of vectors that differ by less are the same.
@@ -198,15 +175,18 @@ def groups_of(
         All decisions, some at a time.
     """
     if not isinstance(by, str):
-        return ByLabels(by, count)
+        return _by_labels(by, count)
     fields = {} if features is None else {field.name: field for field in features.fields}
     if by in fields and features is not None:
         if fields[by].of != "context":
             whose = {"arm": "the arm", "both": "context and arm together"}[fields[by].of]
             raise ParameterError(f"by must be a field of the context, which says for whom; {by!r} is of {whose}.")
-        return ByField(by, features, logs())
+        field = ByField(by, features, logs())
+        return Groups(by, field.labels, field.order.index)
     if by == POSITION:
-        return ByPosition()
+        # where the arm stands among those that were offered
+        place = lambda label: int(label.rpartition(" ")[2])  # noqa: E731
+        return Groups(POSITION, lambda log, places: np.char.add("place ", places.astype(np.str_)), place)
     known = [name for name, field in fields.items() if field.of == "context"]
     told = (
         f"one of the fields {', '.join(known)}" if known else "a field, where policies carry features, as these do not"

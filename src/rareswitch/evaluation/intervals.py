@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.core import FloatArray, finite_array, number
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.core import FloatArray
 from rareswitch.evaluation.results import Interval
 
 #: ρ of the mixture, in variances of the first batch: with 2 the first looks, at which rows are farthest from normal,
@@ -82,11 +81,11 @@ def p_value_of(term: BatchMean) -> float:
 def combined(terms: Sequence[BatchMean], *, level: float, anytime: bool = False) -> Interval:
     """The sum of what batches add, with its interval; from -inf to inf where rows do not vary.
 
-    Student's quantile x, of Welch's and Satterthwaite's degrees of freedom, bounds the error on both sides. Where the
+    Student's quantile, of Welch's and Satterthwaite's degrees of freedom, bounds the error on both sides. Where the
     estimate is skewed by γ, as rare rewards and large weights make it, its error over its standard error T becomes
-    nearly normal as T + γT²/3 + γ²T³/27 + γ/6 (Hall 1992), which moves both ends to the side of the long tail. The end
-    that it moves outwards is taken from there, the other one stays Student's: moved inwards it is wrong too often where
-    few rewards came (benchmarks/inference.py, case kinds).
+    nearly normal as T + γT²/3 + γ²T³/27 + γ/6 (Hall 1992), which moves both ends to the side of the long tail. The
+    interval contains both: an end that Hall's transformation moves inwards would be wrong too often where few rewards
+    came (benchmarks/inference.py, case kinds).
 
     With ``anytime`` the same interval has the level of Robbins' mixture, an asymptotic confidence sequence: errors of
     batches are about normal with the variances v and the sum V, and √(ρ/(V + ρ))·exp(S²/2(V + ρ)) ever comes above
@@ -105,11 +104,11 @@ def combined(terms: Sequence[BatchMean], *, level: float, anytime: bool = False)
     if not 0.0 < variance < math.inf:
         return Interval(value=value, low=-math.inf, high=math.inf, level=level, kind=kind)
     variances = np.array([term.variance for term in terms])
-    below = float(special.ndtr(-mixture_bound(variances, level))) if anytime else (1.0 - level) / 2.0
-    student = -float(special.stdtrit(freedom, below))
+    normal = mixture_bound(variances, level) if anytime else quantile_of_level(level)
+    student = -float(special.stdtrit(freedom, special.ndtr(-normal)))
     error, skewness = math.sqrt(variance), third / variance**1.5
-    low = value - error * max(student, hall_inverse(student, skewness))
-    high = value + error * max(student, -hall_inverse(-student, skewness))
+    low = value - error * max(student, hall_inverse(normal, skewness))
+    high = value + error * max(student, -hall_inverse(-normal, skewness))
     return Interval(value=value, low=low, high=high, level=level, kind=kind)
 
 
@@ -180,14 +179,6 @@ def quantile_of_level(level: float) -> float:
     return float(special.ndtri(0.5 + level / 2.0))
 
 
-def probability(level: float) -> float:
-    """A level, above 0 and below 1."""
-    level = number("level", level, low=0.0, high=1.0, open_low=True)
-    if level == 1.0:
-        raise ParameterError("level must be below 1: what holds for certain is everything. Give 0.95, for example.")
-    return level
-
-
 #: The largest bet of :func:`bounded`.
 LARGEST_BET = 0.5
 
@@ -217,7 +208,7 @@ def bounded(
     Parameters
     ----------
     weights
-        (n,) π/μ of the chosen arms, in the order in which decisions were made.
+        (n,) π/μ of the chosen arms, at least 0, in the order in which decisions were made.
     rewards
         (n,) within ``low`` and ``high``.
     level
@@ -234,30 +225,13 @@ def bounded(
     >>> print(bounded(np.ones(2000), clicks, low=0, high=1))
     0.25 (0.2113 to 0.2912)
     """
-    level = probability(level)
-    low, high = number("low", low, low=-math.inf), number("high", high, low=-math.inf)
-    if not low < high:
-        raise ParameterError(f"low must be below high; got {low:g} and {high:g}.")
-    weight, reward = finite_array("weights", weights), finite_array("rewards", rewards)
-    if weight.ndim != 1 or weight.shape != reward.shape or not len(weight):
-        raise ShapeError(
-            f"weights and rewards must be (n,), a number for each decision; got {weight.shape} and {reward.shape}."
-        )
-    if (weight < 0.0).any():
-        raise ParameterError(f"weights must be at least 0; the smallest is {weight.min():g}.")
-    outside = (reward < low) | (reward > high)
-    if outside.any():
-        raise ParameterError(
-            f"rewards must be from {low:g} to {high:g}, the bounds that were given; {int(outside.sum())} are not, the "
-            f"first of them {reward[outside][0]:g}. Give bounds that hold for certain, not those of the rewards seen."
-        )
-    share = (reward - low) / (high - low)
-    least = _lower_bounds(weight * share, level)
-    most = 1.0 - _lower_bounds(weight * (1.0 - share), level)
+    share = (rewards - low) / (high - low)
+    least = _lower_bounds(weights * share, level)
+    most = 1.0 - _lower_bounds(weights * (1.0 - share), level)
     bottom, top = max(0.0, float(least.max())), min(1.0, float(most.min()))
     if bottom > top:
         bottom, top = max(0.0, float(least[-1])), min(1.0, float(most[-1]))
-    mean = float(weight @ share / weight.sum()) if weight.any() else 0.5
+    mean = float(weights @ share / weights.sum()) if weights.any() else 0.5
     value, bottom, top = (low + (high - low) * place for place in (min(max(mean, bottom), top), bottom, top))
     return Interval(value=value, low=bottom, high=top, level=level, kind="anytime")
 

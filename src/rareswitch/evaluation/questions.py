@@ -360,7 +360,7 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     if left and able:
         them = f"batch{'es' * (len(left) > 1)} {', '.join(left)}"
         cautions.append(f"{them} excluded: almost no overlap with this policy.")
-    if scored.given:
+    if scored.by_row:
         cautions.append("it was given as probabilities: if rewards of this log made them, they flatter it.")
     if question.reasons:
         return tuple(cautions)

@@ -50,34 +50,40 @@ def batch_reasons(support: Support) -> tuple[str, ...]:
 
     >>> import numpy as np
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
-    ('the mean weight is 0.50 and should be 1, give or take 0.10: 50 % of what this policy would show ...',)
+    ('the mean weight is 0.50 and should be 1, give or take 0.1: 50 % of what this policy would show ...',)
     """
-    return tuple(_said(kind, support) for kind in _faults(support))
+    return tuple(_reason(kind, support) for kind in _faults(support))
 
 
 def _faults(support: Support) -> list[str]:
     if support.count == 0:
         return ["nothing"]
-    found = []
     if (support.unsupported or 0.0) > MAX_UNSUPPORTED:
-        found.append("unsupported")
-    elif support.unlikely:
-        found.append("mean weight")
-    if not found and support.carried < BATCH_CARRIED:
-        found.append("uneven")
-    return found
+        return ["unsupported"]
+    if support.unlikely:
+        return ["mean weight"]
+    return ["uneven"] if support.carried < BATCH_CARRIED else []
 
 
-def _said(kind: str, support: Support) -> str:
+def _reason(kind: str, support: Support) -> str:
+    """In words, without a capital."""
+    weight, supported = support.mean_weight, 1.0 - (support.missed / support.count if support.known else 0.0)
     if kind == "nothing":
-        return nothing_text(0)
+        return _nothing_text(0)
     if kind == "unsupported":
-        return unsupported_text(support.unsupported or 0.0, support.mean_weight, MAX_UNSUPPORTED)
-    if kind == "mean weight":
-        return mean_weight_text(
-            support.mean_weight, support.mean_weight_error, support.missed / support.count if support.known else 0.0
+        seen = f" (mean weight {weight:.2f}, should be 1)" if weight < 1.0 else ""
+        return (
+            f"{percent_text(support.unsupported or 0.0)} of what this policy would show had probability 0 in the "
+            f"log{seen}; at most {percent_text(MAX_UNSUPPORTED)} may be missing."
         )
-    return uneven_text(support.count, support.carried, BATCH_CARRIED)
+    if kind == "mean weight":
+        missing = supported - weight
+        shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
+        return (
+            f"the mean weight is {weight:.2f} and should be {supported:.3g}, give or take "
+            f"{support.mean_weight_error:.2g}: {shown}propensities are wrong."
+        )
+    return _uneven_text(support.count, support.carried, BATCH_CARRIED)
 
 
 def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -104,32 +110,35 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:
-        return (), (sentence(nothing_text(left_out)),)
+        return (), (_sentence(_nothing_text(left_out)),)
     faults = [_faults(support) for support in supports]
     kept = tuple(batch for batch, found in enumerate(faults) if not found)
     used = [supports[batch] for batch in kept]
     together = sum(used, Support.zero())
-    worth = effective(used)
+    ess = effective(used)
     carried = sum(one.carried for one in used)
     unlikely = bool(used) and together.unlikely
-    if worth >= EFFECTIVE and carried >= CARRIED and not unlikely:
+    if ess >= EFFECTIVE and carried >= CARRIED and not unlikely:
         return kept, ()
     reasons = []
     for kind in ("unsupported", "mean weight", "uneven"):
         faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
         if faulty:
-            best = max(faulty, key=lambda one: one.carried)
-            said = _said(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
-            reasons.append(within(len(faulty), len(supports)) + said)
+            best = max(faulty, key=lambda support: support.carried)
+            reason = _reason(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
+            where = "all" if len(faulty) == len(supports) else f"{len(faulty)} of"
+            reasons.append((f"in {where} {len(supports)} batches, " if len(supports) > 1 else "") + reason)
     if unlikely:
-        reasons.append(_said("mean weight", together))
-    if used and carried < CARRIED and (worth >= EFFECTIVE or carried < 0.5 * worth):
-        reasons.append(uneven_text(together.count, carried, CARRIED))
-    if worth < EFFECTIVE and (used or len(supports) > 1):
-        count = together.count if used else whole.count
-        reasons.append(effective_text(count, worth, EFFECTIVE, kept=len(used), batches=len(supports)))
-    reasons.append(remedy_text(needed(whole), _as_it_is(supports[-1])))
-    return kept, tuple(map(sentence, reasons))
+        reasons.append(_reason("mean weight", together))
+    if used and carried < CARRIED and (ess >= EFFECTIVE or carried < 0.5 * ess):
+        reasons.append(_uneven_text(together.count, carried, CARRIED))
+    if ess < EFFECTIVE and (used or len(supports) > 1):
+        where = "" if len(used) == len(supports) else f"in the {len(used)} of {len(supports)} batches that can answer, "
+        count = several(together.count if used else whole.count, "decision")
+        few = f"{where}{count} tell as much as {ess:.0f} of this policy itself; {EFFECTIVE:.0f} are needed."
+        reasons.append(few if used else f"none of the {several(len(supports), 'batch')} can answer ({count}).")
+    reasons.append(_remedy_text(needed(whole), _as_it_is(supports[-1])))
+    return kept, tuple(map(_sentence, reasons))
 
 
 def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
@@ -197,27 +206,7 @@ def _rounded_up(decisions: float) -> int:
     return max(1, math.ceil(decisions / unit - 1e-9)) * unit
 
 
-def unsupported_text(unsupported: float, mean_weight: float, most: float) -> str:
-    """Of play that had probability 0."""
-    seen = f" (mean weight {mean_weight:.2f}, should be 1)" if mean_weight < 1.0 else ""
-    return (
-        f"{percent_text(unsupported)} of what this policy would show had probability 0 in the log{seen}; at most "
-        f"{percent_text(most)} may be missing."
-    )
-
-
-def mean_weight_text(mean_weight: float, error: float, unsupported: float) -> str:
-    """Of a mean weight that is not 1, less what is known to be unsupported."""
-    right = 1.0 - unsupported
-    missing = right - mean_weight
-    shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
-    return (
-        f"the mean weight is {mean_weight:.2f} and should be {right:.3g}, give or take {error:.2f}: {shown}"
-        "propensities are wrong."
-    )
-
-
-def uneven_text(count: int, carried: float, least: float) -> str:
+def _uneven_text(count: int, carried: float, least: float) -> str:
     """Of weights so uneven that few decisions carry everything, or of few decisions."""
     if carried > 0.5 * count or count < least:
         need = f"{least:.0f}" if count < least else "more"
@@ -229,18 +218,7 @@ def uneven_text(count: int, carried: float, least: float) -> str:
     )
 
 
-def effective_text(count: int, effective: float, least: float, *, kept: int, batches: int) -> str:
-    """Of too few decisions in the batches that are used, ``kept`` of them."""
-    if kept == 0:
-        return (
-            f"none of the {several(batches, 'batch')} can answer ({several(count, 'decision')})." if batches > 1 else ""
-        )
-    where = "" if kept == batches else f"in the {kept} of {batches} batches that can answer, "
-    rest = f"tell as much as {effective:.0f} of this policy itself; {least:.0f} are needed."
-    return f"{where}{several(count, 'decision')} {rest}"
-
-
-def nothing_text(left_out: int) -> str:
+def _nothing_text(left_out: int) -> str:
     """Of no decisions at all."""
     missing = f" ({several(left_out, 'decision')} without one of them)" if left_out else ""
     return (
@@ -249,7 +227,7 @@ def nothing_text(left_out: int) -> str:
     )
 
 
-def remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) -> str:
+def _remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) -> str:
     """Of (floor, decisions), and of the decisions that would do with the latest policy, where any number would."""
     also = "" if as_it_is is None else f"about {as_it_is:,} more decisions of the latest policy would answer"
     if not options:
@@ -263,13 +241,6 @@ def remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) ->
     return text + "".join(f", with min_propensity={floor:g} about {decisions:,}" for floor, decisions in others) + "."
 
 
-def sentence(text: str) -> str:
+def _sentence(text: str) -> str:
     """With a capital."""
     return text[:1].upper() + text[1:]
-
-
-def within(some: int, batches: int) -> str:
-    """In which batches, where there are several."""
-    if batches == 1:
-        return ""
-    return f"in all {batches} batches, " if some == batches else f"in {some} of {batches} batches, "

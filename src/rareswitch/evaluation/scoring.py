@@ -7,7 +7,7 @@ v(x) = Σ π(a | x) q̂(x, a).
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
@@ -242,35 +242,22 @@ Texts = NDArray[np.str_]
 _ROUNDING = 1e-9
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Scored:
-    """A candidate, by decision; decisions that are not for it are left out."""
+    """A candidate, by decision with a reward; weights of decisions that are not for it are 0."""
 
-    name: str
+    #: (n,) w of the chosen arms.
+    weights: FloatArray
+    #: (n,) Σ π q̂.
+    expected: FloatArray
+    #: (n,) which decisions are for it.
+    applies: BoolArray
     #: By batch and group, of all decisions that are for it.
-    supports: dict[tuple[int, str], Support] = field(default_factory=dict)
+    supports: Mapping[tuple[int, str], Support]
     #: What other decisions do that makes them say nothing about it.
-    otherwise: str = ""
+    otherwise: str
     #: Whether it was given by row, so that nothing tells what it was learned from.
-    given: bool = False
-    _weights: list[FloatArray] = field(default_factory=list)
-    _expected: list[FloatArray] = field(default_factory=list)
-    _applies: list[BoolArray] = field(default_factory=list)
-
-    @cached_property
-    def weights(self) -> FloatArray:
-        """(n,) w of all decisions; 0 where they are not for it."""
-        return np.concatenate(self._weights)
-
-    @cached_property
-    def expected(self) -> FloatArray:
-        """(n,) Σ π q̂."""
-        return np.concatenate(self._expected)
-
-    @cached_property
-    def applies(self) -> BoolArray:
-        """(n,) which decisions are for it."""
-        return np.concatenate(self._applies)
+    by_row: bool
 
     def by_batch(self, group: str | None = None) -> dict[int, Support]:
         """The supports of batches with decisions that are for it, of a group or of all."""
@@ -281,53 +268,31 @@ class Scored:
         return sums
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Scores:
     """What came of one way through a log: columns of the decisions with a reward of which all arms are known."""
 
     batch_names: tuple[str, ...]
-    candidates: dict[str, Scored]
-    tally: ArmTally
-    #: Decisions in all, of which all offered arms are known, and of these with a reward.
-    decisions: int = 0
-    known: int = 0
-    rewarded: int = 0
-    #: Of those without one, those whose window is open.
-    waiting: int = 0
-    #: What is wrong with recorded propensities, where they are not those of the policies.
-    mismatch: str = ""
+    candidates: Mapping[str, Scored]
+    #: (n,) what they earned, q̂ of the chosen arms, the batch, seconds since 1970 or NaN, and the group.
+    rewards: FloatArray
+    predicted: FloatArray
+    batches: IntArray
+    times: FloatArray
+    labels: Texts
+    #: Decisions in all, of which all offered arms are known, and of these without a reward but with an open window.
+    decisions: int
+    known: int
+    waiting: int
     #: None where propensities were estimated, or nothing tells.
-    calibration: Calibration | None = None
-    _rewards: list[FloatArray] = field(default_factory=list)
-    _predicted: list[FloatArray] = field(default_factory=list)
-    _batches: list[IntArray] = field(default_factory=list)
-    _labels: list[Texts] = field(default_factory=list)
-    _times: list[FloatArray] = field(default_factory=list)
+    calibration: Calibration | None
+    #: What is wrong with recorded propensities.
+    mismatch: str
 
-    @cached_property
-    def rewards(self) -> FloatArray:
-        """(n,) what they earned."""
-        return np.concatenate(self._rewards)
-
-    @cached_property
-    def predicted(self) -> FloatArray:
-        """(n,) q̂ of the chosen arms."""
-        return np.concatenate(self._predicted)
-
-    @cached_property
-    def labels(self) -> Texts:
-        """(n,) the group of each, where groups were asked for."""
-        return np.concatenate(self._labels)
-
-    @cached_property
-    def batches(self) -> IntArray:
-        """(n,) the batch of each."""
-        return np.concatenate(self._batches)
-
-    @cached_property
-    def times(self) -> FloatArray:
-        """(n,) seconds since 1970, NaN where they are not known."""
-        return np.concatenate(self._times)
+    @property
+    def rewarded(self) -> int:
+        """Decisions with a reward."""
+        return len(self.rewards)
 
     def columns(self, name: str, which: BoolArray) -> Columns:
         """Those of a candidate, of some decisions (n,)."""
@@ -354,10 +319,10 @@ def score(
     groups
         Names the group (n,) of each decision, by which supports are kept apart.
     """
-    batches, names = len(source.batch_names), tuple(source.batch_names)
+    batches = len(source.batch_names)
     own: Model = ArmMeans(batches) if source.dim is None else CrossFitted(source.dim, batches)
     predictor = own if model is None else Given(model)
-    decisions = 0
+    decisions = known = waiting = 0
     for log in source.chunks(contexts=source.dim is None):
         decisions += len(log)
         if model is None:
@@ -366,89 +331,117 @@ def score(
             progress(0, decisions)
     if not decisions:
         raise EmptySetError("this log has no decisions: there is nothing to evaluate.")
-    scores = Scores(names, {name: Scored(name) for name in candidates}, ArmTally(), decisions=decisions)
+    tally, mismatch, parts = ArmTally(), "", list[tuple[FloatArray, FloatArray, IntArray, FloatArray, Texts]]()
+    scorers = {name: _Scorer(name, candidate) for name, candidate in candidates.items()}
     for log in source.chunks(contexts=True):
-        scores.known += len(log)
-        logging, mismatch = logging_probabilities(source, log)
-        scores.mismatch = scores.mismatch or mismatch
-        scores.tally.add(log, logging)
-        if log.times is not None:
-            scores.waiting += int((np.isnan(log.rewards) & (log.times > source.open_from)).sum())
-        _add(scores, candidates, predictor, log, logging, None if groups is None else groups(log))
+        known += len(log)
+        logging, wrong = logging_probabilities(source, log)
+        mismatch = mismatch or wrong
+        tally.add(log, logging)
+        times = np.full(len(log), np.nan) if log.times is None else log.times
+        rewarded = ~np.isnan(log.rewards)
+        waiting += int((~rewarded & (times > source.open_from)).sum())
+        if rewarded.any():
+            predicted, at = predictor.predict(log), slice(None) if rewarded.all() else rewarded
+            labels = np.zeros(len(log), dtype=np.str_) if groups is None else groups(log)
+            parts.append((log.rewards[at], predicted.chosen[at], log.batches[at], times[at], labels[at]))
+            cells = _cells(log.batches[at], labels[at])
+            for scorer in scorers.values():
+                scorer.add(log, predicted, logging, at, cells)
         if progress is not None:
-            progress(scores.known, decisions)
-    if not scores.known:
+            progress(known, decisions)
+    if not known:
         raise ParameterError(
             f"of none of the {decisions} decisions of this log it is known which arms were offered, so no other policy "
             "can be evaluated. Keep the context sets of a share of decisions: create(…, context_sample_rate=0.1), a "
             "column contexts."
         )
-    if not scores.rewarded:
+    if not parts:
         raise ParameterError(
-            f"none of the {scores.known} decisions of this log has a reward: nothing can be "
+            f"none of the {known} decisions of this log has a reward: nothing can be "
             "evaluated. Where rewards count only after a window, say as of when: trial.logged(now=…)."
         )
-    calibration = None if source.estimated else scores.tally.calibration()  # estimated ones fit by construction
+    calibration = None if source.estimated else tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
-        scores.mismatch = scores.mismatch or calibration.words
-    scores.calibration = calibration
-    return scores
+        mismatch = mismatch or calibration.words
+    rewards, chosen, numbers, when, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Scores(
+        batch_names=tuple(source.batch_names),
+        candidates={name: scorer.scored() for name, scorer in scorers.items()},
+        rewards=rewards,
+        predicted=chosen,
+        batches=numbers,
+        times=when,
+        labels=label,
+        decisions=decisions,
+        known=known,
+        waiting=waiting,
+        calibration=calibration,
+        mismatch=mismatch,
+    )
 
 
-def _add(
-    scores: Scores,
-    candidates: Mapping[str, Candidate],
-    predictor: Model,
-    log: DecisionLog,
-    logging: FloatArray | None,
-    labels: Texts | None,
-) -> None:
-    """Score some decisions; those without a reward are left out at the end, since candidates may be given by row."""
-    rewarded = ~np.isnan(log.rewards)
-    if not rewarded.any():
-        return
-    rows, kept = np.arange(len(log)), slice(None) if rewarded.all() else rewarded
-    scores.rewarded += int(rewarded.sum())
-    predicted, batches = predictor.predict(log), log.batches[kept]
-    scores._rewards.append(log.rewards[kept])
-    scores._predicted.append(predicted.chosen[kept])
-    scores._batches.append(batches)
-    scores._times.append((np.full(len(log), np.nan) if log.times is None else log.times)[kept])
-    cells: dict[tuple[int, str], BoolArray | slice] = {}
-    present = np.unique(batches).tolist()
-    if labels is not None:
-        scores._labels.append(labels[kept])
-        for batch, label in sorted({*zip(batches.tolist(), labels[kept].tolist(), strict=True)}):
-            cells[batch, label] = (batches == batch) & (labels[kept] == label)
-    else:
-        cells = {(batch, ""): slice(None) if len(present) == 1 else batches == batch for batch in present}
-    for name, candidate in candidates.items():
-        scored = scores.candidates[name]
-        probabilities, applies, otherwise = played(name, candidate, log)
-        scored.otherwise = otherwise or scored.otherwise
-        scored.given = isinstance(candidate, (np.ndarray, list))
-        did = isinstance(candidate, str) and candidate == "logged"
-        weights = (probabilities[rows, log.arm_indices] / (1.0 if did else log.propensities))[kept]
-        weights[weights > MOST_WEIGHT] = 0.0
-        scored._weights.append(weights)
-        scored._expected.append(np.einsum("nk,nk->n", probabilities, predicted.arms)[kept])
-        mine = np.ones(len(weights), dtype=np.bool_) if applies is None else applies[kept]
-        scored._applies.append(mine)
+def _cells(batches: IntArray, labels: Texts) -> dict[tuple[int, str], BoolArray | None]:
+    """Which decisions (n,) are in each batch and group; None: all."""
+    if (labels == "").all():
+        present = np.unique(batches).tolist()
+        return {(batch, ""): None if len(present) == 1 else batches == batch for batch in present}
+    pairs = sorted({*zip(batches.tolist(), labels.tolist(), strict=True)})
+    return {(batch, label): (batches == batch) & (labels == label) for batch, label in pairs}
+
+
+class _Scorer:
+    """Collects the scores of one candidate."""
+
+    def __init__(self, name: str, candidate: Candidate) -> None:
+        self._name, self._candidate, self._otherwise = name, candidate, ""
+        self._parts: list[tuple[FloatArray, FloatArray, BoolArray]] = []
+        self._supports: dict[tuple[int, str], Support] = {}
+
+    def add(
+        self,
+        log: DecisionLog,
+        predicted: Predicted,
+        logging: FloatArray | None,
+        rewarded: BoolArray | slice,
+        cells: Mapping[tuple[int, str], BoolArray | None],
+    ) -> None:
+        """Score some decisions; those without a reward are left out at the end, as candidates may be given by row."""
+        probabilities, applies, otherwise = played(self._name, self._candidate, log)
+        self._otherwise = otherwise or self._otherwise
+        did = isinstance(self._candidate, str) and self._candidate == "logged"
+        shares = probabilities[np.arange(len(log)), log.arm_indices]
+        weights = (shares if did else shares / log.propensities)[rewarded]
+        weights = np.where(weights > MOST_WEIGHT, 0.0, weights)
+        mine = np.ones(len(weights), dtype=np.bool_) if applies is None else applies[rewarded]
+        expected = np.einsum("nk,nk->n", probabilities, predicted.arms)[rewarded]
+        self._parts.append((weights, expected, mine))
+        probabilities, available = probabilities[rewarded], log.available[rewarded]
+        behavior = None if logging is None or did else logging[rewarded]
         for cell, members in cells.items():
-            at = members if applies is None else np.flatnonzero(mine & _mask(members, mine))
-            if not isinstance(at, slice) and not len(at):
-                continue
+            at: Any = (
+                slice(None) if members is None and applies is None else mine if members is None else mine & members
+            )
             support = Support.of(
                 weights[at],
-                candidate=probabilities[kept][at],
-                logging=None if logging is None or did else logging[kept][at],
-                available=log.available[kept][at],
+                candidate=probabilities[at],
+                logging=None if behavior is None else behavior[at],
+                available=available[at],
             )
-            scored.supports[cell] = scored.supports[cell] + support if cell in scored.supports else support
+            if support.count:
+                self._supports[cell] = self._supports[cell] + support if cell in self._supports else support
 
-
-def _mask(members: BoolArray | slice, like: BoolArray) -> BoolArray:
-    return np.ones(len(like), dtype=np.bool_) if isinstance(members, slice) else members
+    def scored(self) -> Scored:
+        """What came of it."""
+        weights, expected, applies = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        return Scored(
+            weights=weights,
+            expected=expected,
+            applies=applies,
+            supports=self._supports,
+            otherwise=self._otherwise,
+            by_row=isinstance(self._candidate, (np.ndarray, list)),
+        )
 
 
 def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray | None, str]:

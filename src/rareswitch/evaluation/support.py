@@ -118,19 +118,9 @@ class Support:
         )
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(
-            count=self.count + other.count,
-            known=self.known + other.known,
-            weights=self.weights + other.weights,
-            squares=self.squares + other.squares,
-            largest=max(self.largest, other.largest),
-            missed=self.missed + other.missed,
-            concentration=self.concentration + other.concentration,
-            cubes=self.cubes + other.cubes,
-            arms=max(self.arms, other.arms),
-            second=self.second + other.second,
-            third=self.third + other.third,
-        )
+        most = ("largest", "arms")
+        pairs = {name: (value, getattr(other, name)) for name, value in vars(self).items()}
+        return type(self)(**{name: max(pair) if name in most else sum(pair) for name, pair in pairs.items()})
 
     @property
     def mean_weight(self) -> float:

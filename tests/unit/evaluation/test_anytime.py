@@ -1,13 +1,11 @@
 """Intervals for every look: that they are rarely ever wrong, and what they refuse."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from rareswitch.errors import ParameterError, RareswitchError, ShapeError
 from rareswitch.evaluation.intervals import bounded
 
 #: A test that should pass does so with this probability, less one.
@@ -53,21 +51,3 @@ def test_bounds_that_contradict_each_other_are_those_of_the_last_row() -> None:
 def test_no_weight_says_nothing() -> None:
     found = bounded(np.zeros(10), np.ones(10), low=0.0, high=1.0)
     assert (found.low, found.high) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("weights", "rewards", "bounds", "kind", "words"),
-    [
-        ([1.0], [2.0], (0.0, 1.0), ParameterError, "rewards must be from 0 to 1"),
-        ([1.0], [0.5], (1.0, 0.0), ParameterError, "low must be below high"),
-        ([-1.0], [0.5], (0.0, 1.0), ParameterError, "weights must be at least 0"),
-        ([1.0, 1.0], [0.5], (0.0, 1.0), ShapeError, "a number for each decision"),
-        ([], [], (0.0, 1.0), ShapeError, "a number for each decision"),
-        ([math.nan], [0.5], (0.0, 1.0), RareswitchError, "weights"),
-    ],
-)
-def test_what_bounded_refuses(
-    weights: list[float], rewards: list[float], bounds: tuple[float, float], kind: type[Exception], words: str
-) -> None:
-    with pytest.raises(kind, match=words):
-        bounded(np.array(weights), np.array(rewards), low=bounds[0], high=bounds[1])

@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
-from rareswitch.errors import ParameterError
-from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, hall_inverse, iid, probability, term_of
+from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, hall_inverse, iid, term_of
 
 SIZES = (60, 60, 120, 240)
 #: A test that should pass does so with this probability, less one.
@@ -142,9 +141,3 @@ def test_drift_needs_two_batches_with_an_error() -> None:
     exact, certain = BatchMean(1.0, 0.01, 0.0, 1e12), BatchMean(5.0, 0.0, 0.0, 1e12)
     assert drift_p_value([exact]) == drift_p_value([exact, certain]) == 1.0
     assert drift_p_value([exact, exact._replace(value=1.2)]) == pytest.approx(stats.chi2.sf(2.0, 1), rel=1e-6)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, math.nan, "high"])
-def test_a_level_is_between_0_and_1(level: float) -> None:
-    with pytest.raises(ParameterError, match="level"):
-        probability(level)

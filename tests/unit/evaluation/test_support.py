@@ -197,7 +197,7 @@ def test_a_mean_weight_that_is_low_in_all_batches_is_noticed_though_each_may_be_
     assert refusals([batch])[1] == ()
     kept, reasons = refusals([batch] * 4)  # 5 standard errors
     assert kept == (0, 1, 2, 3)
-    assert reasons[0].startswith("The mean weight is 0.88 and should be 1, give or take 0.03")
+    assert reasons[0].startswith("The mean weight is 0.88 and should be 1, give or take 0.025")
 
 
 def test_the_error_of_a_mean_weight_is_that_of_known_probabilities() -> None:
