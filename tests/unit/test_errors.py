@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rareswitch import Features, create, make_learner, make_world
-from rareswitch.cli.experiment.decide import DIALOGUE
-from rareswitch.cli.json_lines import read_line
+from rareswitch.cli.requests import DECISIONS, read_line
 from rareswitch.core import finite_array, make_executor
 from rareswitch.errors import ParameterError, RareswitchError, several
 from rareswitch.plan import schedule_of
@@ -41,7 +40,7 @@ def test_nothing_is_guessed_that_is_not_alike() -> None:
 
 
 def test_lines_of_json_are_told_too() -> None:
-    assert read_line(1, b'{"id": 1, "contxt": {}}', DIALOGUE).error.endswith("Did you mean 'context'?")
+    assert read_line(1, b'{"id": 1, "contxt": {}}', DECISIONS).error.endswith("Did you mean 'context'?")
 
 
 def test_the_arm_of_a_baseline_is_guessed_among_those_that_are_offered() -> None:

@@ -6,15 +6,19 @@ Keys come from a file or from the environment, never from the command line, wher
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
 from rareswitch.errors import ParameterError, RareswitchError
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+
     from rareswitch.policy import Key
 
+#: Settings of a learner by name, or the value of an option that is written in JSON.
+Settings: TypeAlias = dict[str, Any]
+Json: TypeAlias = Any
 #: What has no dashes.
 _POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}
 
@@ -30,8 +34,8 @@ def option_name(name: str) -> str:
 
 def check_texts(options: argparse.Namespace) -> None:
     """Refuse texts that name nothing: empty ones, as an unset variable of a shell gives, and what is no Unicode."""
-    for name, given in vars(options).items():
-        for text in given if isinstance(given, list) else [given]:
+    for name, values in vars(options).items():
+        for text in values if isinstance(values, list) and name != "typed" else [values]:
             if text == "":
                 raise ParameterError(f"{name} must not be empty; got ''. Leave it out, or give it a value.", given=text)
             if isinstance(text, str) and not text.isascii() and text != text.encode(errors="replace").decode():
@@ -95,7 +99,7 @@ def id_option(text: str) -> int | str:
     return value if isinstance(value, (int, str)) and not isinstance(value, bool) else text
 
 
-def json_option(text: str) -> Any:
+def json_option(text: str) -> Json:
     """Any value, as JSON."""
     try:
         return json.loads(text)
@@ -109,16 +113,16 @@ _LONGEST_NAME = 31
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
     """Add the names of a store and an experiment, and its key."""
-    parser.add_argument("url", metavar="STORE", help="spring.db, postgresql://… or another URL of a store")
-    parser.add_argument("name", metavar="NAME", help="of the experiment")
-    add_key(parser, "check the experiment, and sign what it learns, with the key in this file")
+    parser.add_argument("url", metavar="STORE", help="a file such as spring.db, or a URL such as postgresql://…")
+    parser.add_argument("name", metavar="NAME", help="name of the experiment")
+    add_key_options(parser, "key file: verify the experiment, and sign its policies")
 
 
-def add_key(parser: argparse.ArgumentParser, purpose: str) -> None:
+def add_key_options(parser: argparse.ArgumentParser, purpose: str) -> None:
     """Add the two options, of which one may be given."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--key-file", metavar="FILE", help=f"{purpose}; see rareswitch key")
-    group.add_argument("--key", metavar="NAME", help="the same key in an environment variable of this name")
+    group.add_argument("--key-file", metavar="FILE", help=f"{purpose}; see rareswitch key --help")
+    group.add_argument("--key", metavar="VARIABLE", help="environment variable that holds this key")
 
 
 def given_key(options: argparse.Namespace) -> "Key | None":
@@ -151,36 +155,41 @@ SPECIAL = {"g_optimal", "designer"}
 
 
 def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()) -> None:
-    """Add an option for every setting that some learner takes, but for those that the command sets itself."""
+    """Add the settings of learners that were typed; for ``--help``, those of the learners that are named."""
+    words: Sequence[str] = parser.get_default("typed")
+    typed = [word.partition("=")[0].replace("--no-", "--") for word in words if word[:2] == "--"]
+    helps = "-h" in words or any(len(word) > 3 and "--help".startswith(word) for word in typed)
+    many = parser.prog.endswith(" compare")
+    option = "--learners NAME …" if many else "--learner NAME"
+    text = f"Every setting of a learner is an option too: {parser.prog} {option} --help lists them."
+    parser.set_defaults(learner_settings=[])
+    if helps and not any(word.startswith("--learner") for word in typed):
+        parser.epilog = text
+        return
     from rareswitch.learner import all_learners, settings_of
 
-    group = parser.add_argument_group("settings of learners, which have their own defaults")
-    learners, own = all_learners(), SPECIAL | set(without)
-    takers: dict[str, list[str]] = {}
-    entries: dict[str, Field[Any]] = {}
-    for name, learner in learners.items():
+    learners = all_learners()
+    named = {word.partition("=")[2] or word for word in words} & learners.keys()
+    group = parser.add_argument_group(f"settings of {', '.join(sorted(named))}" if named else "settings of learners")
+    own, names = SPECIAL | set(without), []
+    for learner in (learners[name] for name in learners if not helps or name in named):
         for entry in settings_of(learner):
-            if entry.name not in own:
-                takers.setdefault(entry.name, []).append(name)
-                entries.setdefault(entry.name, entry)
-    for name, entry in entries.items():
-        text = entry.metadata["text"]
-        defaults = {getattr(learners[taker], name, None) for taker in takers[name]}
-        plain = len(defaults) == 1 and "default" not in text and not any(d is None or d is False for d in defaults)
-        usual = f" (default {defaults.pop()})" if plain else ""
-        few = f"; for {', '.join(takers[name])}" if len(takers[name]) <= 3 else ""
-        if name == "grid":
-            few = f"; {ADAPTIVE}: at most --policies batches, by the widths of intervals, for learners that eliminate"
-        help_text = f"{text}{usual}{few}".replace("%", "%%")
-        group.add_argument(
-            option_name(name), help=help_text, default=None, **(GRID if name == "grid" else _kind(entry.type))
-        )
-    parser.set_defaults(learner_settings=[*entries])
+            name, text = option_name(entry.name), entry.metadata["text"]
+            if entry.name in own or not (helps or any(name.startswith(word) for word in typed)):
+                continue
+            own.add(entry.name)
+            names.append(entry.name)
+            default = getattr(learner, entry.name, None)
+            usual = "" if "default" in text or default is None or default is False else f" (default {default})"
+            if entry.name == "grid":
+                usual = f"; {ADAPTIVE}: at most --policies batches, by the widths of intervals"
+            kind: OptionKind = {"help": f"{text}{usual}".replace("%", "%%"), "default": None}
+            group.add_argument(name, **(kind | _kind(entry)))
+    parser.set_defaults(learner_settings=names)
 
 
-def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """The settings that were given; an option that none of the learners would heed is refused."""
-    names = list(names)
+def given_settings(options: argparse.Namespace, names: Sequence[str]) -> Settings:
+    """The settings that were given; an option that none of the learners has is refused."""
     values = {name: getattr(options, name) for name in options.learner_settings}
     settings = {name: ADAPTIVE if value == [ADAPTIVE] else value for name, value in values.items() if value is not None}
     for setting in settings:
@@ -188,17 +197,17 @@ def given_settings(options: argparse.Namespace, names: Iterable[str]) -> dict[st
     return settings
 
 
-def check_heeded(option: str, setting: str, names: list[str]) -> None:
-    """Refuse an option for a setting that none of these learners takes."""
+def check_heeded(option: str, setting: str, names: Sequence[str]) -> None:
+    """Refuse an option for a setting that none of these learners has."""
     from rareswitch.learner import all_learners, takes
 
     if not any(setting in takes(name) for name in names):
         takers = ", ".join(name for name in all_learners() if setting in takes(name))
-        raise ParameterError(f"{option} means nothing to {', '.join(names)}; it is for {takers}.")
+        raise ParameterError(f"{option} is no setting of {', '.join(names)}. Leave it out, or take {takers}.")
 
 
-def settings_for(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the settings that the learner of that name takes."""
+def settings_for(name: str, settings: Settings) -> Settings:
+    """Those of the settings that the learner of that name has."""
     from rareswitch.learner import takes
 
     return {key: value for key, value in settings.items() if key in takes(name)}
@@ -228,14 +237,28 @@ def confidence_option(text: str) -> float | str:
         return text
 
 
-def _kind(annotation: Any) -> dict[str, Any]:
+class OptionKind(TypedDict, total=False):
+    """How an option is read and described, as ``add_argument`` takes it."""
+
+    action: str | type[argparse.Action]
+    type: Callable[[str], Any]
+    nargs: str
+    metavar: str
+    default: float | str | Sequence[float | str] | None
+    required: bool
+    help: str
+
+
+def _kind(entry: "Field[Json]") -> OptionKind:
     """How the option of a setting of this type is read."""
     from rareswitch.learner import ConfidenceMode
 
-    kinds = {annotation, *get_args(annotation)}
+    kinds = {entry.type, *get_args(entry.type)}
+    if entry.name == "grid":
+        return {"type": end_option, "nargs": "+", "metavar": "N"}
     if bool in kinds:
         return {"action": argparse.BooleanOptionalAction}
-    if ConfidenceMode in kinds or annotation == ConfidenceMode | float:
+    if ConfidenceMode in kinds or entry.type == ConfidenceMode | float:
         return {"type": confidence_option, "metavar": "MODE"}
     if int in kinds:
         return {"type": count_option, "metavar": "N"}
@@ -246,61 +269,57 @@ def _kind(annotation: Any) -> dict[str, Any]:
     return {"type": count_option, "nargs": "+", "metavar": "N"}
 
 
-#: How the ends of batches are read.
-GRID: dict[str, Any] = {"type": end_option, "nargs": "+", "metavar": "N"}
 #: The most runs of each kind that a command lines up.
 MOST_SEEDS = 1_000_000
 #: For commands that compare.
 SEEDS_HELP = (
-    "how many runs of each: ratios have intervals from 5 on; 20 often resolve them to a factor 1.5, a world in which "
-    "rare runs fail needs hundreds, and the tables say how many"
+    "runs of each; from 5 on, ratios have confidence intervals; 20 often resolve them to a factor 1.5, rare failures "
+    "need hundreds"
 )
-#: How shared options are read, and what is said about them where a command says nothing else.
-USUAL: dict[str, dict[str, Any]] = {
+#: How shared options are read, and their descriptions where a command has no other.
+USUAL: dict[str, OptionKind] = {
     "learner": {"metavar": "NAME"},
     "learners": {"metavar": "NAME", "nargs": "+"},
     "world": {"metavar": "WORLD"},
     "worlds": {"metavar": "WORLD", "nargs": "+"},
-    "horizon": {"metavar": "T", "type": count_option, "default": 100_000, "help": "default: 100000"},
+    "horizon": {"metavar": "T", "type": count_option, "default": 100_000, "help": "decisions (default %(default)s)"},
     "horizons": {"metavar": "T", "type": count_option, "nargs": "+"},
-    "dim": {"type": int, "help": "features of an arm (default %(default)s)"},
-    "arms": {"type": int, "help": "arms in a set (default %(default)s)"},
-    "noise": {"type": float, "help": "σ of the rewards (default %(default)s)"},
-    "seed": {"type": int, "default": 0, "help": "keys the world and the decisions (default 0)"},
-    "seeds": {"type": int, "help": "how many runs of each (default %(default)s)"},
-    "first_seed": {"type": int, "default": 0, "help": "the seeds are this one and those that follow"},
+    "dim": {"metavar": "D", "type": int, "help": "features of an arm (default %(default)s)"},
+    "arms": {"metavar": "K", "type": int, "help": "arms in a set (default %(default)s)"},
+    "noise": {"metavar": "SIGMA", "type": float, "help": "standard deviation of rewards (default %(default)s)"},
+    "seed": {"metavar": "SEED", "type": int, "default": 0, "help": "of the world and the decisions (default 0)"},
+    "seeds": {"metavar": "N", "type": int, "help": "runs of each (default %(default)s)"},
+    "first_seed": {"metavar": "SEED", "type": int, "default": 0, "help": "the first of the seeds (default 0)"},
     "engine": {
         "default": "serial",
-        "help": "where the work runs: serial, processes[:n] or dask:address (default serial)",
+        "help": "executor: serial, processes[:n] or dask:address (default serial)",
     },
-    "out": {"metavar": "PARQUET", "help": "keep the runs there; what it holds is not run again"},
+    "out": {"metavar": "PARQUET", "help": "file of runs; finished ones are read from it, new ones are added"},
     "plot": {"metavar": "PNG", "help": "write a picture (needs rareswitch[plot])"},
     "quiet": {"action": "store_true", "help": "no progress bar"},
-    "id": {"type": id_option, "help": "of one decision"},
-    "input": {"metavar": "FILE", "help": "read lines from a file (default: the standard input)"},
-    "now": {"type": moment_option, "metavar": "ISO", "help": "when it happens (default: now)"},
+    "id": {"type": id_option, "help": "id of a single decision"},
+    "input": {"metavar": "FILE", "help": "file of JSON lines (default: the standard input)"},
+    "now": {"type": moment_option, "metavar": "TIME", "help": "time of the decisions (default: now)"},
 }
 
 
-def add_options(parser: argparse.ArgumentParser, **options: Any) -> None:
-    """Add shared options, each with its default, its text, or a dictionary of what is not as usual."""
+def add_options(parser: argparse.ArgumentParser, **options: str | int | float | Sequence[str] | OptionKind) -> None:
+    """Add shared options: each with its default (a number or a list), its description (a text), or an own kind."""
     for name, own in options.items():
-        own = own if isinstance(own, dict) else {"help" if isinstance(own, str) else "default": own}
-        parser.add_argument(f"--{name.replace('_', '-')}", **USUAL[name] | own)
+        kind: OptionKind = own if isinstance(own, dict) else {"help": own} if isinstance(own, str) else {"default": own}
+        parser.add_argument(f"--{name.replace('_', '-')}", **(USUAL[name] | kind))
 
 
-def add_lists(parser: argparse.ArgumentParser, lists: Mapping[str, Mapping[str, str]]) -> None:
-    """Show lists at the end of ``--help``: each has a title, names, and a text for each name."""
-    parts = (
-        "\n".join([f"{title}:", *(f"  {name:28} {text}" for name, text in texts.items())])
-        for title, texts in lists.items()
-    )
-    parser.epilog = "\n\n".join(parts)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+class RunSettings(TypedDict):
+    """Seeds, file and progress bar of runs."""
+
+    seeds: range
+    path: str | None
+    quiet: bool
 
 
-def of_runs(options: argparse.Namespace) -> dict[str, Any]:
-    """Seeds, file and bar for the runs of a command, whose number and lengths are checked."""
+def of_runs(options: argparse.Namespace) -> RunSettings:
+    """Seeds, file and progress bar for the runs of a command, whose number and lengths are checked."""
     from rareswitch.core import count_of, whole
 
     for horizon in options.horizons if "horizons" in options else [options.horizon]:

@@ -2,20 +2,24 @@
 
 import argparse
 import json
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rareswitch.core import Result
 
+#: What JSON has an object for.
+Facts: TypeAlias = Mapping[str, object]
+
 
 class Output(NamedTuple):
     """What a command has to say."""
 
     #: For ``--json``: a report, an object or a list.
-    facts: "Result | Mapping[str, Any] | Sequence[Mapping[str, Any]]"
+    facts: "Result | Facts | Sequence[Facts]"
     #: Without ``--json``; by default the report as text.
     text: str = ""
     #: The exit status of the command.
@@ -35,8 +39,8 @@ def show(output: Output, *, as_json: bool) -> int:
     return output.status
 
 
-def print_json(facts: "Result | Mapping[str, Any] | Sequence[Mapping[str, Any]]") -> None:
-    """One line of JSON; a number that is not finite is an error. Objects name the version of their schema."""
+def print_json(facts: "Result | Facts | Sequence[Facts]") -> None:
+    """One line of JSON; a number that is not finite is an error. Objects have the version of their schema."""
     from rareswitch.core import SCHEMA_VERSION, Result
 
     data = facts.as_dict() if isinstance(facts, Result) else facts
@@ -45,9 +49,9 @@ def print_json(facts: "Result | Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 
 
 def save_picture(drawn: "Figure", options: argparse.Namespace, gap: str = "\n") -> None:
-    """Write the picture and, where text is printed, say so."""
+    """Write the picture, with the command as its caption, and say so where text is printed."""
     from rareswitch.report import save
 
-    save(drawn, options.plot, options.command)
+    save(drawn, options.plot, shlex.join(["rareswitch", *options.typed]))
     if not options.json:
         print(f"{gap}picture written to {options.plot}")

@@ -4,16 +4,16 @@ import argparse
 import io
 import math
 import os
-import shlex
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from inspect import getdoc
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
 from rareswitch.cli.options import add_experiment, check_texts, option_of, with_option
@@ -21,12 +21,14 @@ from rareswitch.cli.output import Output, print_json, show
 from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
 from rareswitch.version import __version__
 
+DESCRIPTION = "Contextual bandits that need only a handful of policies."
+
 
 class JsonParser(argparse.ArgumentParser):
     """A parser whose usage errors are JSON."""
 
     def error(self, message: str) -> NoReturn:
-        _print_error({"type": "UsageError", "message": message, "parameter": None, "given": None})
+        _print_error("UsageError", message)
         self.exit(2)
 
 
@@ -45,7 +47,6 @@ def run_command(arguments: Sequence[str]) -> int:
         finally:
             sys.stdout.flush()  # of --help
         check_texts(options)
-        options.command = shlex.join(["rareswitch", *arguments])  # for the captions of pictures
         from rareswitch.lanes import announced
 
         with warnings.catch_warnings(), announced(_say_compiling):
@@ -56,10 +57,12 @@ def run_command(arguments: Sequence[str]) -> int:
         status = show(output, as_json=options.json) if isinstance(output, Output) else output
         sys.stdout.flush()
     except RareswitchError as error:
-        _refuse(error, options)
+        given = str(error.given) if isinstance(error.given, float) and not math.isfinite(error.given) else error.given
+        _refuse(options, type(error).__name__, with_option(error, options), option_of(error, options), given)
         return 1 if isinstance(error, CertificateError) else 2
     except MemoryError as error:
-        _say(f"error: there is not enough memory ({error}). Use fewer features, arms, seeds or workers.")
+        text = f"there is not enough memory ({error}). Use fewer features, arms, seeds or workers."
+        _refuse(options, type(error).__name__, text)
         return 2
     except BrokenPipeError:  # the reader of a pipe went away; nothing more can be said to it
         _give_up(sys.stdout)
@@ -91,25 +94,19 @@ def noting_stops(stops: list[int]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _refuse(error: RareswitchError, options: argparse.Namespace) -> None:
+def _refuse(
+    options: argparse.Namespace, kind: str, message: str, parameter: str | None = None, given: object = None
+) -> None:
     """Say what is wrong, in the output itself where a program reads that."""
-    message = with_option(error, options)
-    if not getattr(options, "json", False):
+    if getattr(options, "json", False):
+        _print_error(kind, message, parameter, given)
+    else:
         _say(f"error: {message}")
-        return
-    finite = not isinstance(error.given, float) or math.isfinite(error.given)
-    facts = {
-        "type": type(error).__name__,
-        "message": message,
-        "parameter": option_of(error, options),
-        "given": error.given if finite else str(error.given),
-    }
-    _print_error(facts)
 
 
-def _print_error(facts: Mapping[str, Any]) -> None:
+def _print_error(kind: str, message: str, parameter: str | None = None, given: object = None) -> None:
     try:
-        print_json({"error": facts})
+        print_json({"error": {"type": kind, "message": message, "parameter": parameter, "given": given}})
         sys.stdout.flush()
     except OSError:
         _give_up(sys.stdout)
@@ -131,33 +128,41 @@ def _give_up(stream: TextIO) -> None:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """A parser of all commands, with the options of the one that is asked for: others would take time to load."""
-    kind = JsonParser if "--json" in arguments else argparse.ArgumentParser
-    parser = kind(prog="rareswitch", description="Contextual bandits that need only a handful of policies.")
+    as_json = any(len(word) > 2 and "--json".startswith(word) for word in arguments)
+    parser = (JsonParser if as_json else argparse.ArgumentParser)(prog="rareswitch", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
     words = [argument for argument in arguments if not argument.startswith("-")]
     asked, verb = [*words, "", ""][:2]
-    family = _add_commands(parser, COMMANDS, asked)["experiment"]
+    family = _add_commands(parser, COMMANDS, asked, arguments)["experiment"]
     family.description = f"{COMMANDS['experiment'].help.partition(';')[0].capitalize()}."
-    _add_commands(family, EXPERIMENT, verb if asked == "experiment" else "")
+    _add_commands(family, EXPERIMENT, verb if asked == "experiment" else "", arguments)
     return parser
 
 
 def _add_commands(
-    parser: argparse.ArgumentParser, table: Mapping[str, Entry], asked: str
+    parser: argparse.ArgumentParser, table: Mapping[str, Entry], asked: str, typed: Sequence[str]
 ) -> dict[str, argparse.ArgumentParser]:
     """Add commands, of which only the one that is asked for has its options."""
     parser.set_defaults(run=lambda _: parser.error(f"a COMMAND is needed; see {parser.prog} --help"))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     parsers = {name: commands.add_parser(name, help=entry.help) for name, entry in table.items()}
-    if asked in table and table[asked].module:
-        command, module = parsers[asked], import_module(f"rareswitch.{table[asked].module}")
-        command.description = getdoc(module.run)
+    if asked in table and table[asked].options:
+        command, entry = parsers[asked], table[asked]
+        name = ("experiment_" if table is EXPERIMENT else "") + asked.replace("-", "_")
+        add = getattr(import_module(f"rareswitch.{entry.options}"), f"add_{name}")
+        command.description = getdoc(add)
+        command.set_defaults(typed=typed, run=partial(_run, entry.run or entry.options, f"run_{name}"))
         if table is EXPERIMENT:
             add_experiment(command)
-        module.add_arguments(command)
+        add(command)
         command.add_argument("--json", action="store_true", help="print JSON in place of text")
-        command.set_defaults(run=module.run)
     return parsers
+
+
+def _run(module: str, name: str, options: argparse.Namespace) -> Output | int:
+    """Run a command, which is loaded now."""
+    output: Output | int = getattr(import_module(f"rareswitch.{module}"), name)(options)
+    return output
 
 
 def _say_compiling() -> None:

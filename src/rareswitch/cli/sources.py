@@ -6,15 +6,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rareswitch.cli.options import add_key, add_options, given_key
+from rareswitch.cli.options import Json, Settings, add_key_options, add_options, given_key
 from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Experiment
     from rareswitch.log import Source
 
+#: A record with fields by name.
+RecordData: TypeAlias = dict[str, Json]
 #: How names of files of records end.
 RECORDS = (".csv", ".parquet", ".json", ".jsonl")
 ENDINGS = ".csv, .parquet, .json or .jsonl"
@@ -24,33 +26,33 @@ LOGS = (*RECORDS, ".dsjson")
 
 @contextmanager
 def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
-    """The experiment that is named, for a command; where its signatures were not checked, that is said."""
+    """The experiment of a command, with a warning where its signatures were not verified."""
     from rareswitch.experiment import open_experiment
 
     with open_experiment(options.url, options.name, key=given_key(options)) as trial:
         if trial.signature == "unchecked":
             print(
-                f"rareswitch: warning: {options.name} is signed, and its signatures were not checked. Give its key: "
-                "--key-file.",
+                f"rareswitch: warning: {options.name} is signed, but its signatures were not verified. Give its key: "
+                "--key-file FILE.",
                 file=sys.stderr,
             )
         yield trial
 
 
-def read_records(path: str) -> list[dict[str, Any]]:
+def read_records(path: str) -> list[RecordData]:
     """Records of a table (CSV, Parquet), of a JSON list, or of lines of JSON."""
     from rareswitch.core import read_table
 
     kind = Path(path).suffix.lower()
     if kind not in RECORDS:
-        raise FileFormatError(f"{path}: records are read from files that end in {ENDINGS}.")
+        raise FileFormatError(f"{path}: the name of a file of records must end in {ENDINGS}.")
     records = read_table(path).records() if kind in (".csv", ".parquet") else _from_json(path, kind)
     if not records:
-        raise FileFormatError(f"{path}: it holds no records.")
+        raise FileFormatError(f"{path}: the file has no records; at least one is needed.")
     return records
 
 
-def _from_json(path: str, kind: str) -> list[dict[str, Any]]:
+def _from_json(path: str, kind: str) -> list[RecordData]:
     from rareswitch.core import read_whole
 
     data = read_whole(path)
@@ -61,11 +63,13 @@ def _from_json(path: str, kind: str) -> list[dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{path}: not JSON ({error!s:.200}).") from error
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise FileFormatError(f"{path}: it must hold records, a list of objects.")
+        raise FileFormatError(
+            f"{path}: records must be JSON objects, one a line in .jsonl, or a list of them in .json."
+        )
     return records
 
 
-def given_arms(words: list[str] | None) -> list[str] | list[dict[str, Any]] | None:
+def given_arms(words: list[str] | None) -> list[str] | list[RecordData] | None:
     """Arms as options name them: ids, or one file with their records, each with its ``id``."""
     if words is None or len(words) > 1 or Path(words[0]).suffix.lower() not in RECORDS:
         return words
@@ -76,7 +80,10 @@ def arm_count(words: list[str]) -> int:
     """The number of arms, where they are vectors and have no records."""
     if len(words) == 1 and words[0].isdecimal():
         return int(words[0])
-    raise ParameterError(f"arms must be a number where requests are vectors; got {' '.join(words)!r:.60}.")
+    raise ParameterError(
+        f"arms must be a number where requests are vectors; got {' '.join(words)!r:.60}. For arms with ids, give "
+        "--fit or --features too."
+    )
 
 
 class NamedLog(NamedTuple):
@@ -94,12 +101,12 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         "source",
         nargs="+",
         metavar="SOURCE",
-        help="an experiment: its STORE and its NAME; or a log: files of Parquet or patterns in quotes, a CSV file, or "
-        "a file in Vowpal Wabbit's dsjson",
+        help="an experiment: STORE and NAME; or a log: Parquet files or patterns in quotes, a CSV file, or a file in "
+        "Vowpal Wabbit's dsjson",
     )
     add_columns(parser)
-    add_key(parser, "check the experiment with the key in this file")
-    add_options(parser, now="the time as of which an experiment's rewards count, for windows (default: now)")
+    add_key_options(parser, "key file: verify the experiment")
+    add_options(parser, now="attribution windows as of this time, for an experiment (default: now)")
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
@@ -108,8 +115,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--columns",
         nargs="+",
         metavar="ROLE=COLUMN",
-        help="for CSV and Parquet of other tools, the columns that are not called arm, reward, propensity, id, time, "
-        "policy, offered (ids separated by |), baseline, features, contexts or behavior_probs; for dsjson arm=FIELD",
+        help="columns of CSV or Parquet by role: arm, reward, propensity, id, time, policy, offered (ids separated by "
+        "|), baseline, features, contexts, behavior_probs (default: columns of these names); for dsjson arm=FIELD",
     )
 
 
@@ -128,29 +135,29 @@ def given_pairs(name: str, words: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def column_options(options: argparse.Namespace) -> dict[str, Any]:
+def column_options(options: argparse.Namespace) -> Settings:
     """The names of columns, as readers of logs take them."""
     return {} if options.columns is None else {"columns": given_pairs("columns", options.columns)}
 
 
 @contextmanager
-def opened_source(options: argparse.Namespace, **more: Any) -> Iterator[NamedLog]:
-    """The experiment or the log that is named, for a command; ``more`` is how files are read."""
-    how = column_options(options) | more
+def opened_source(options: argparse.Namespace, **more: Json) -> Iterator[NamedLog]:
+    """The experiment or the log of a command; ``more`` are settings for reading files."""
+    settings = column_options(options) | more
     if is_experiment(options.source):
         if options.columns is not None:
-            raise ParameterError("columns are those of files, and SOURCE names an experiment: leave them out.")
+            raise ParameterError("columns are for files, and SOURCE is an experiment. Leave them out.")
         options.url, options.name = options.source
         with opened(options) as trial:
             yield NamedLog(trial.logged(now=options.now), trial)
         return
     for name in ("key", "key_file", "now"):
         if getattr(options, name) is not None:
-            raise ParameterError(f"{name} is for an experiment, and SOURCE names files of a log: leave it out.")
-    if how:
+            raise ParameterError(f"{name} is for an experiment, and SOURCE is a log. Leave it out.")
+    if settings:
         from rareswitch.log import read
 
-        yield NamedLog(read(options.source, **how), None)
+        yield NamedLog(read(options.source, **settings), None)
     else:
         yield NamedLog(options.source[0] if len(options.source) == 1 else options.source, None)
 

@@ -4,7 +4,6 @@ from rareswitch.report.effects_plot import draw_effects
 from rareswitch.report.effects_text import effects_text
 from rareswitch.report.evaluation_plot import draw_evaluation
 from rareswitch.report.evaluation_text import evaluation_text
-from rareswitch.report.experiment_plot import draw_experiment
 from rareswitch.report.experiment_text import caution_text
 from rareswitch.report.features_text import features_text
 from rareswitch.report.figures import (
@@ -16,6 +15,7 @@ from rareswitch.report.figures import (
     beside,
     check_target,
     draw,
+    draw_experiment,
     figure,
     headline,
     name_points,
@@ -24,8 +24,7 @@ from rareswitch.report.figures import (
     series_colors,
 )
 from rareswitch.report.progress import ProgressBar
-from rareswitch.report.recommendation_text import recommendation_text
-from rareswitch.report.text import as_text
+from rareswitch.report.text import as_text, recommendation_text
 
 __all__ = [
     "BLUE",

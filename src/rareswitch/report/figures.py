@@ -1,17 +1,24 @@
-"""Empty figures and how they are written; needs the extra ``rareswitch[plot]``."""
+"""Figures: how they are begun, labelled and written, and that of an experiment; needs ``rareswitch[plot]``."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import singledispatch
 from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rareswitch.core import replacing
+from rareswitch.core import FloatArray, replacing
 from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+#: A point in the coordinates of a panel.
+Point: TypeAlias = tuple[float, float]
 BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"
 PALETTE = [BLUE, ORANGE, "#2c8c5a", "#b0413e", "#6d4fa0", "#3aa6b9", "#8a6d3b", GREY]
 PALETTE += ["#c2569b", "#d4a017", "#2b2b2b", "#7fb069"]
@@ -30,9 +37,8 @@ def series_colors(names: Iterable[str], adaptive: Container[str] = ()) -> dict[s
     {'oful': '#1f5fa8', 'foresight': '#e07b1a', 'linucb': '#5a646d'}
     """
     others = cycle(OTHERS)
-    kept = {True: ORANGE, False: DARK_GREY}
     return {
-        name: kept[name == "foresight"] if name == "foresight" or name in adaptive else next(others)
+        name: ORANGE if name == "foresight" else DARK_GREY if name in adaptive else next(others)
         for name in dict.fromkeys(names)
     }
 
@@ -49,21 +55,21 @@ def check_target(path: str | Path | None) -> None:
         raise FileFormatError(f"{path}: cannot be written; there is no folder {path.parent}.")
 
 
-def figure(columns: int = 1, rows: int = 1) -> tuple[Any, Any]:
+def figure(columns: int = 1, rows: int = 1) -> "tuple[Figure, Sequence[Any]]":
     """A figure and its panels, (rows × columns) in reading order."""
-    made = _figure_class()(figsize=(5.6 * columns, 4.8 * rows), layout="constrained")
-    panels = made.subplots(rows, columns, squeeze=False).ravel()
+    drawing = _figure_class()(figsize=(5.6 * columns, 4.8 * rows), layout="constrained")
+    panels = drawing.subplots(rows, columns, squeeze=False).ravel()
     for panel in panels:
         panel.spines[["top", "right"]].set_visible(False)
-    return made, panels
+    return drawing, [*panels]
 
 
-def headline(panel: Any, text: str) -> None:
+def headline(panel: "Axes", text: str) -> None:
     """A title at the left."""
     panel.set_title(text, loc="left", fontweight="bold")
 
 
-def plain_ticks(axis: Any) -> None:
+def plain_ticks(axis: "Axis") -> None:
     """Numbers as people write them on a logarithmic axis, and few of them."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -73,7 +79,7 @@ def plain_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: Mapping[str, str]) -> None:
+def name_points(panel: "Axes", points: Mapping[str, Point], colors: Mapping[str, str]) -> None:
     """Each point's name at its right in its colour, moved up or down where names would cover each other.
 
     Scales and limits of the panel must be set before.
@@ -101,30 +107,70 @@ def name_points(panel: Any, points: Mapping[str, tuple[float, float]], colors: M
             beside(panel, name, points[name], (away, moved), va="center", **style)
 
 
-def beside(panel: Any, text: str, point: Any, offset: tuple[float, float], **style: Any) -> None:
+def beside(panel: "Axes", text: str, point: Point, offset: Point, **style: Any) -> None:
     """A text at a distance, in points, from a point."""
     panel.annotate(text, point, xytext=offset, textcoords="offset points", **style)
 
 
 @singledispatch
-def draw(result: object) -> Any:
+def draw(result: object) -> "Figure":
     """The figure of a result."""
     raise ParameterError(f"there is no picture of a {type(result).__name__}.")
 
 
-def save(made: Any, path: str | Path, caption: str = "") -> None:
+def save(drawing: "Figure", path: str | Path, caption: str = "") -> None:
     """Write a figure to a file; the ending names the format. The caption is the command that draws it again."""
     if caption:
-        width = int(made.get_size_inches()[0] * CAPTION_COLUMNS)
+        width = int(drawing.get_size_inches()[0] * CAPTION_COLUMNS)
         lines = wrap(caption, width, break_long_words=False, break_on_hyphens=False)
-        made.supxlabel(" \\\n  ".join(lines), x=0.01, ha="left", fontsize=8, family="monospace", color=DARK_GREY)
+        drawing.supxlabel(" \\\n  ".join(lines), x=0.01, ha="left", fontsize=8, family="monospace", color=DARK_GREY)
     with replacing(path) as temporary:
-        made.savefig(temporary, dpi=150, format=Path(path).suffix[1:].lower())
+        drawing.savefig(temporary, dpi=150, format=Path(path).suffix[1:].lower())
 
 
-def _figure_class() -> Any:
+def _figure_class() -> "type[Figure]":
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("plots need Matplotlib. Install it with: pip install 'rareswitch[plot]'") from error
     return Figure
+
+
+#: Decisions before these are not shown: there is nothing to see.
+FIRST = 100
+
+
+def draw_experiment(
+    regrets: Mapping[str, FloatArray], updates: Mapping[str, Sequence[int]], *, adaptive: str, never: str, title: str
+) -> "Figure":
+    """Cumulative regret by decision on logarithmic axes, named at the lines.
+
+    Parameters
+    ----------
+    regrets
+        By name, what each decision lost; the first is the experiment that matters most.
+    updates
+        By name, the decisions after which the policy changed.
+    adaptive, never
+        Whose lines are grey: full adaptivity, and never updating.
+    """
+    drawing, (panel,) = figure()
+    drawing.set_size_inches(WIDTH, 5.0)
+    others = iter((ORANGE, BLUE))
+    colors = {name: DARK_GREY if name == adaptive else GREY if name == never else next(others) for name in regrets}
+    totals = {name: np.maximum(np.cumsum(lost), 1e-9) for name, lost in regrets.items()}
+    count = max(len(total) for total in totals.values())
+    low = min(total[min(FIRST, len(total)) - 1] for total in totals.values())
+    top = max(total[-1] for total in totals.values())
+    panel.set(xscale="log", yscale="log", xlim=(min(FIRST, count), count), ylim=(max(0.7 * low, 1e-3 * top), 1.5 * top))
+    for name, total in totals.items():
+        style = {"linestyle": "--"} if name in (adaptive, never) else {"linewidth": 2.2}
+        panel.plot(np.arange(1, len(total) + 1), total, color=colors[name], label=name, **style)
+        marks = [place for place in updates.get(name, ()) if place <= len(total)]
+        panel.plot(marks, [total[place - 1] for place in marks], "o", color=colors[name], markersize=6)
+    name_points(panel, {name: (count, total[-1]) for name, total in totals.items()}, colors)
+    for axis in (panel.xaxis, panel.yaxis):
+        plain_ticks(axis)
+    panel.set(xlabel="decisions (dots: policy updates)", ylabel="expected clicks lost so far")
+    headline(panel, title)
+    return drawing

@@ -1,13 +1,28 @@
-"""Reports as text: every sentence about plans and experiments is made here.
+"""Reports as text: sentences about plans and recommendations.
 
 ``as_text(report)`` names Python's parameters, ``as_text(report, cli=True)`` the options of the command line.
 """
 
+import textwrap
 from collections.abc import Iterable
 from functools import singledispatch
 
+from rareswitch.core import table
 from rareswitch.errors import several
-from rareswitch.plan import Due, MinPropensityPrice, Price, ScheduleTable, Wait, date_text, duration_text
+from rareswitch.learner import LEARNERS
+from rareswitch.plan import (
+    Due,
+    MinPropensityPrice,
+    Price,
+    Recommendation,
+    ScheduleTable,
+    Wait,
+    date_text,
+    duration_text,
+)
+
+#: Columns of a terminal.
+WIDTH = 80
 
 
 @singledispatch
@@ -122,3 +137,68 @@ def floor_text(price: MinPropensityPrice, *, cli: bool = False) -> str:
         return f"{text}."
     learning = "" if price.learning is None else f", beside {price.learning:,.0f} for learning"
     return f"{text}. Expected cost: {price.cost:,.0f} exploring decisions of the next {price.decisions:,}{learning}."
+
+
+@as_text.register
+def recommendation_text(result: Recommendation, *, cli: bool = False, min_propensity: str = "") -> str:
+    """The learner to take, the cost of a minimum propensity, the bounds, and the policies that they need."""
+    problem = result.problem
+    limit = "" if problem.policies is None else f", at most {problem.policies:,} policies"
+    size = f"{problem.dim:,} features, {problem.arms:,} arms, {problem.horizon:,} decisions"
+    parts = [_wrapped(f"{size}, {problem.contexts} contexts{limit}."), _advice(result)]
+    parts += [_wrapped(min_propensity)] if min_propensity else []
+    parts.append(_bounds(result))
+    if problem.policies is None:
+        parts.append(_needs(result))
+    return "\n\n".join([*parts, _adaptivity(result)])
+
+
+def _advice(result: Recommendation) -> str:
+    own = (option.regret for option in result.options if option.learner == result.learner)
+    bound = next(own, LEARNERS[result.learner].regret)
+    lines = [f"Take {result.learner} with {result.policies:,} policies: {result.reason} Proved for it: {bound}."]
+    if any(option.order is not None for option in result.options):
+        lines.append(
+            f"For the best bound take {result.proven} with {result.proven_policies:,} policies: {result.proven_reason}"
+        )
+    else:
+        lines.append(
+            "With so few policies no learner has a bound below T. Leave --policies out to see how many it takes."
+        )
+    return "\n".join(map(_wrapped, lines))
+
+
+def _bounds(result: Recommendation) -> str:
+    rows = [
+        [
+            option.learner,
+            f"{option.note or option.regret.rpartition(', ')[0]} ({option.source})",
+            f"{option.policies:,}",
+            "" if option.order is None else _short(option.order),
+        ]
+        for option in result.options
+    ]
+    rows.append(["any learner", f"no less than {result.minimax_rate}", "any", _short(result.minimax)])
+    return table(["learner", "proved, up to constants and log T", "policies", "order"], rows, left=2)
+
+
+def _needs(result: Recommendation) -> str:
+    rows = [[need.rate, f"{need.policies:,}", f"{need.times:,.2f}"] for need in result.needs]
+    return table([f"proved regret of {result.proven}", "policies", "times the best"], rows)
+
+
+def _adaptivity(result: Recommendation) -> str:
+    """Table 1 for such contexts."""
+    rows = []
+    for bound in result.adaptivity:
+        text = f"{bound.text} {bound.model} {'suffice' if bound.upper else 'are needed'}"
+        rows.append([f"{text}{f', {bound.condition}' if bound.condition else ''}", bound.source, _short(bound.order)])
+    return table(["for the least regret (the paper's Table 1)", "source", "order"], rows, left=2)
+
+
+def _short(order: float) -> str:
+    return f"{order:,.0f}" if order < 1e6 else f"{order:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)

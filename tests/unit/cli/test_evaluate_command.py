@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.cli.evaluate import ESTIMATORS, RULES
+from rareswitch.cli.logs import ESTIMATORS, RULES
 from rareswitch.evaluation import ESTIMATORS as KNOWN_ESTIMATORS
 from rareswitch.evaluation import RULES as KNOWN_RULES
 from rareswitch.experiment import create, open_experiment
@@ -147,7 +147,7 @@ def test_batches_and_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 
 
 def test_what_makes_no_sense_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--version is the number of an experiment's policy" in refused(capsys, "log.csv", "--version", "1")
+    assert "--version is the number of a policy of an experiment" in refused(capsys, "log.csv", "--version", "1")
     assert "--version must be a policy of banner, from 1 to 2; got 3." in refused(capsys, *HERE, "--version", "3")
     assert "--key-file is for an experiment" in refused(capsys, "log.csv", "--key-file", "key")
     assert "missing.policy: cannot be read" in refused(capsys, "log.csv", "--policy", "missing.policy")

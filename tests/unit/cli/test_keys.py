@@ -49,9 +49,9 @@ def test_a_signed_experiment_from_creation_to_audit(here: Path, capsys: pytest.C
     _, err = done(capsys, *PLAY, "--key-file", "k.pub")
     assert err == ""
     _, err = done(capsys, *PLAY)
-    assert err == "rareswitch: warning: one is signed, and its signatures were not checked. Give its key: --key-file."
+    assert err == "rareswitch: warning: one is signed, but its signatures were not verified. Give its key: --key-file FILE."
     assert main(ADVANCE) == 2
-    assert "this experiment is signed, and its next policy must be" in capsys.readouterr().err
+    assert "this experiment is signed, but its next policy must be" in capsys.readouterr().err
     assert "one can verify only" in refused(capsys, *ADVANCE, "--key-file", "k.pub")
     assert "it is signed with 'ed25519'" in refused(capsys, *ADVANCE, "--key", "TEAM_KEY")
     done(capsys, *ADVANCE, "--key-file", "k")
@@ -59,7 +59,7 @@ def test_a_signed_experiment_from_creation_to_audit(here: Path, capsys: pytest.C
     assert out.endswith("All policies are reproduced from their summaries.\nAll signatures are of this key.\n")
     out, err = done(capsys, "experiment", "audit", *HERE, "--json")
     assert json.loads(out)["signature"] == "unchecked"
-    assert "one is signed, and its signatures were not checked" in err
+    assert "one is signed, but its signatures were not verified" in err
 
 
 def test_an_unsigned_experiment_does_not_begin_to_be_signed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +118,7 @@ def test_designs_are_kept_and_signed(here: Path, capsys: pytest.CaptureFixture[s
     for options, words in (
         (("--distributional", "--out", "p"), "p: exists already, and a policy is never overwritten"),
         (("--distributional", "--key", "TEAM_KEY"), "say where it shall be, with --out FILE"),
-        (("--out", "r"), "--out keeps the policy that is learned with --distributional"),
+        (("--out", "r"), "--out is for the policy that --distributional learns"),
         (("--distributional", "--out", "r", "--key-file", "pair.pub"), "one can verify only"),
     ):
         assert words in refused(capsys, "design", "sets.npy", *options)

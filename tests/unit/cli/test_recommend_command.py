@@ -41,7 +41,7 @@ def test_with_updates_it_compares_bounds_and_without_it_says_how_many(capsys: py
 def test_the_advice_has_the_rate_of_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recommend", *SIZES, "--contexts", "adversarial"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "Proved for oful: √C·d·√T, C = 2, adversarial." in out
+    assert "Proved for it: √C·d·√T, C = 2, adversarial." in out
     assert "oful √C·d·√T, C = 2 (Abbasi-Yadkori 2011) 133 4,472" in out
     assert "any learner no less than √(dT·ln K) any 1,731" in out
 

@@ -20,10 +20,12 @@ FOLDER = Path(importlib.import_module("rareswitch").__file__ or "").parent
 
 
 def test_every_command_is_in_the_table_and_has_a_parser() -> None:
-    written = (path for path in FOLDER.rglob("*.py") if "\ndef add_arguments(" in path.read_text())
-    modules = {".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in written}
-    listed = {entry.module for entry in [*COMMANDS.values(), *EXPERIMENT.values()] if entry.module}
-    assert listed == modules
+    listed = dict(COMMANDS) | {f"experiment-{name}": entry for name, entry in EXPERIMENT.items()}
+    del listed["experiment"]
+    for name, entry in listed.items():
+        for module, verb in ((entry.options, "add"), (entry.run or entry.options, "run")):
+            loaded = importlib.import_module(f"rareswitch.{module}")
+            assert callable(getattr(loaded, f"{verb}_{name.replace('-', '_')}"))
     for name in COMMANDS:
         made = choices(_parser([name]))
         assert list(made) == list(COMMANDS)
@@ -63,10 +65,11 @@ def choices(parser: Any) -> Any:
     return next(action.choices for action in parser._actions if action.choices)
 
 
-def test_help_errors_and_lists_load_neither_numba_nor_scipy() -> None:
+def test_help_loads_no_arrays_and_errors_and_lists_neither_numba_nor_scipy() -> None:
     script = """
 import contextlib, io, json, sys
 from rareswitch.cli import main
+from rareswitch.cli.commands import COMMANDS, EXPERIMENT
 
 def loaded(*arguments):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
@@ -77,18 +80,26 @@ def loaded(*arguments):
     assert "Traceback" not in errors.getvalue()
     return status, [name for name in ("numpy", "scipy", "numba") if name in sys.modules]
 
-light = [["learners"], ["experiment"], ["evaluate"]]
-verbs = ("decide", "reward", "status", "advance", "audit", "export", "import")
-light += [["experiment", name] for name in verbs]
+verbs = ("decide", "reward", "status", "advance", "audit", "export", "import", "backup", "simulate")
+words = [[name] for name in COMMANDS] + [["experiment", name] for name in EXPERIMENT]
+helps = [loaded(*entry, "--help") for entry in words]
+wrong = [["learners"], ["experiment"], ["evaluate"], *(["experiment", name] for name in verbs), ["demo"]]
 print(json.dumps([
     loaded("--help"), loaded("--bogus"), loaded("nonesuch"), loaded("experiment", "nonesuch"),
-    *(loaded(*words, "--bogus") for words in light), *(loaded(*words, "--help") for words in light),
+    [status for status, _ in helps], sorted({name for _, names in helps for name in names}),
+    [loaded(*entry, "--bogus") for entry in wrong],
     loaded("learners"), loaded("simulate", "--learner", "oful", "--bogus"), loaded("simulate", "--learner", "nobody"),
+    loaded("simulate", "--learner", "oful", "--help"),
 ]))
 """
-    told = json.loads(subprocess.check_output([sys.executable, "-c", script], text=True))
-    assert told[:-3] == [[0, []], *[[2, []]] * 3, *[[2, []]] * 10, *[[0, []]] * 10]
-    assert told[-3:] == [[0, ["numpy"]], [2, ["numpy"]], [2, ["numpy"]]]
+    *early, helped, by_help, wrong, learners, bogus, nobody, settings = json.loads(
+        subprocess.check_output([sys.executable, "-c", script], text=True)
+    )
+    assert early == [[0, []], *[[2, []]] * 3]
+    assert helped == [0] * (len(COMMANDS) + len(EXPERIMENT))
+    assert by_help == []
+    assert wrong == [[2, []]] * len(wrong)
+    assert [learners, bogus, nobody, settings] == [[0, ["numpy"]], *[[2, ["numpy"]]] * 2, [0, ["numpy"]]]
 
 
 def test_what_a_stream_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

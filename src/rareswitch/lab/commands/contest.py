@@ -5,21 +5,19 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from rareswitch.cli.options import SEEDS_HELP, add_lists, add_options, of_runs
+from rareswitch.cli.options import of_runs
 from rareswitch.cli.output import print_json
-from rareswitch.core import make_executor, write_whole
+from rareswitch.core import make_executor, table, write_whole
 from rareswitch.errors import FileFormatError
 from rareswitch.lab.commands.simulate import status
 from rareswitch.lab.contest import (
     CHALLENGERS,
     ENTRANTS,
     FROM_FILES,
-    HALVES,
     RIVALS,
-    SEEDS,
     SUITES,
     Contest,
     choose_entrants,
@@ -38,47 +36,18 @@ from rareswitch.report import check_target, save
 TABLE_FILES = tuple(f"{name}.csv" for name, (folder, _) in FROM_FILES.items() if folder == "tables")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    suites = {name: f"{suite.text}\n    {_wrapped(suite.worlds)}" for name, suite in SUITES.items()}
-    kinds = {label: entrant.kind for label, entrant in ENTRANTS.items()}
-    add_lists(parser, {"entries and their kinds": kinds, "suites and their worlds": suites})
-    parser.add_argument("--suite", default="ten", help=f"{', '.join(SUITES)} (default ten); see below")
-    halves = "only the tables to develop on or to report on, and the seeds from 1000 or from 0 on; for the suite field"
-    parser.add_argument("--half", metavar="HALF", help=f"{' or '.join(HALVES)}: {halves}")
-    parser.add_argument("--data", metavar="FOLDER", help="MovieLens ratings; without them that world is left out")
-    tables = "segment.csv, phishing.csv, banana.csv, diamonds.csv, cracker.csv; without it those worlds are left out"
-    parser.add_argument("--tables", metavar="FOLDER", help=tables)
-    add_options(parser, learners="entries, learners or kinds (default: those of the suite; in ten all but the slow)")
-    parser.add_argument("--slow", action="store_true", help="also entries that are left out because they are slow")
-    add_options(parser, worlds="a part of the suite, or other worlds (default: all)")
-    add_options(parser, horizons="default: 1e4 1e5 in ten, otherwise 3e4")
-    seeds = {"default": SEEDS, "help": f"{SEEDS_HELP} (default {SEEDS})"}
-    first = "the seeds are this one and those that follow (default 0, or 1000 with --half development)"
-    add_options(parser, seeds=seeds, first_seed={"default": None, "help": first})
-    folder = "a folder of Parquet files for the runs; what it holds is not run again"
-    add_options(parser, engine={}, out={"metavar": "FOLDER", "help": folder})
-    parser.add_argument("--plots", metavar="FOLDER", help="write a picture for each world and one of all")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables there, with links to the pictures")
-    add_options(parser, quiet={})
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run a fixed suite of worlds and learners.
-
-    Each entry is compared with the yardstick: the single fully adaptive entry with the smallest geometric mean of
-    regret + 10 over the worlds. Ratios come with intervals over the seeds; those wider than a factor 1.5 are marked as
-    not resolved. Status 130 if Ctrl-C cut it short.
-    """
+def run_contest(options: argparse.Namespace) -> int:
+    """Verdicts of a contest, as tables, pictures and Markdown."""
+    if options.list:
+        return _list(options)
     suite, folders = find_suite(options.suite), {"data": options.data, "tables": options.tables}
     options.horizons = list(suite.horizons) if options.horizons is None else options.horizons
     options.first_seed = first_seed(options.half) if options.first_seed is None else options.first_seed
-    facts = of_runs(options) | folders | {"places": options.worlds, "horizons": options.horizons}
-    facts |= {"suite": options.suite, "half": options.half}
+    runs = of_runs(options)
     entrants = choose_entrants(options.learners, slow=options.slow, suite=options.suite)
     if options.tables is not None and not any((Path(options.tables) / name).is_file() for name in TABLE_FILES):
         raise FileFormatError(
-            f"{options.tables}: --tables is a folder with {', '.join(TABLE_FILES)}, or some of them, and has none."
+            f"{options.tables}: --tables must be a folder with some of {', '.join(TABLE_FILES)}; it has none of them."
         )
     if options.plots is not None:
         folder = Path(options.plots)
@@ -100,45 +69,67 @@ def run(options: argparse.Namespace) -> int:
             text = f"{', '.join(names)} {verb} left out; name a folder of {whose} {what} with --{which}."
             print(f"rareswitch: {text}", file=sys.stderr)
     with make_executor(options.engine) as executor:
-        found = contest(entrants, executor=executor, **facts)
-    verdicts = _judged(found)
+        outcome = contest(
+            entrants,
+            suite=options.suite,
+            half=options.half,
+            places=options.worlds,
+            data=options.data,
+            tables=options.tables,
+            horizons=options.horizons,
+            executor=executor,
+            **runs,
+        )
+    verdicts = _judged(outcome)
     if options.json:
         print_json([verdict.summary() for verdict in verdicts])
     elif verdicts:
         print(contest_text(verdicts))
-    for label in dict.fromkeys(label for label, _ in found.skipped):
-        worlds = [world for name, world in found.skipped if name == label]
-        reason = found.skipped[label, worlds[0]]
+    for label in dict.fromkeys(label for label, _ in outcome.skipped):
+        worlds = [world for name, world in outcome.skipped if name == label]
+        reason = outcome.skipped[label, worlds[0]]
         print(f"rareswitch: {label} was not run in {', '.join(worlds)}: {reason}", file=sys.stderr)
-    said = _write(verdicts, options) if verdicts else []
-    if found.resumed and options.out:
-        said.append(f"\n{found.resumed} of {len(found.runs)} runs were taken from {options.out}")
-    if said and not options.json:
-        print(*said, sep="\n")
-    return status(found, options.out)
+    lines = _write(verdicts, options) if verdicts else []
+    if outcome.resumed and options.out:
+        lines.append(f"\n{outcome.resumed} of {len(outcome.runs)} runs were taken from {options.out}")
+    if lines and not options.json:
+        print(*lines, sep="\n")
+    return status(outcome, options.out)
 
 
-def _judged(found: Contest) -> list[ContestVerdict]:
+def _judged(outcome: Contest) -> list[ContestVerdict]:
     """By regret against the best arm and, where that is another, against the best linear policy."""
-    kinds = {label: entrant.kind for label, entrant in found.entrants.items()}
+    kinds = {label: entrant.kind for label, entrant in outcome.entrants.items()}
     rivals, challengers = (
-        [label for label, entrant in found.entrants.items() if entrant.learner in names]
+        [label for label, entrant in outcome.entrants.items() if entrant.learner in names]
         for names in (RIVALS, CHALLENGERS)
     )
-    verdicts = judge_contest(found.runs, kinds, rivals=rivals, challengers=challengers)
-    if linear_differs(found.runs):
-        against: Any = {"against": "best linear policy", "rivals": rivals, "challengers": challengers}
-        verdicts += judge_contest(found.runs, kinds, **against)
+    judge = partial(judge_contest, outcome.runs, kinds, rivals=rivals, challengers=challengers)
+    verdicts = judge()
+    if linear_differs(outcome.runs):
+        verdicts += judge(against="best linear policy")
     return [verdict for verdict in verdicts if verdict.worlds]
 
 
-def _wrapped(worlds: Sequence[str]) -> str:
-    return "\n    ".join(textwrap.wrap(", ".join(worlds), 100, break_on_hyphens=False))
+def _list(options: argparse.Namespace) -> int:
+    """Print the entries and the suites."""
+    kinds = {label: entrant.kind for label, entrant in ENTRANTS.items()}
+    if options.json:
+        suites = {name: {"text": suite.text, "worlds": suite.worlds} for name, suite in SUITES.items()}
+        print_json({"entries": kinds, "suites": suites})
+        return 0
+    print(table(["entry", "kind"], [[label, kind] for label, kind in kinds.items()], left=2))
+    for name, suite in SUITES.items():
+        worlds = textwrap.fill(
+            ", ".join(suite.worlds), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+        )
+        print(f"\nsuite {name}: {suite.text}\n{worlds}")
+    return 0
 
 
 def _write(verdicts: Sequence[ContestVerdict], options: argparse.Namespace) -> list[str]:
-    """Write pictures and Markdown, and say what was written."""
-    said, pictures = [], {}
+    """Write pictures and Markdown, and return a line about each."""
+    lines, pictures = [], {}
     if options.plots is not None:
         folder = Path(options.plots)
         shown = [verdict for verdict in verdicts if verdict.against == "best arm"]
@@ -148,10 +139,10 @@ def _write(verdicts: Sequence[ContestVerdict], options: argparse.Namespace) -> l
         if any(verdict.yardstick is not None for verdict in shown):
             pictures[""] = folder / "all.png"
             save(draw_standings(shown), pictures[""])
-        said.append(f"\n{len(pictures)} pictures written to {folder}")
+        lines.append(f"\n{len(pictures)} pictures written to {folder}")
     if options.markdown is not None:
         target = Path(options.markdown)
         links = {world: Path(os.path.relpath(path, target.parent)).as_posix() for world, path in pictures.items()}
         write_whole(contest_markdown(verdicts, links).encode(), target)
-        said.append(f"\ntables written to {target}")
-    return said
+        lines.append(f"\ntables written to {target}")
+    return lines

@@ -5,12 +5,12 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rareswitch.cli.options import add_key, add_options, count_option, given_key
-from rareswitch.cli.output import print_json, save_picture
+from rareswitch.cli.options import given_key
+from rareswitch.cli.output import Facts, print_json, save_picture
 from rareswitch.core import ContextSets, count_of, uniforms, whole
 from rareswitch.design import (
     GOptimal,
@@ -24,6 +24,7 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.errors import InputError
+from rareswitch.lab.commands.options import DRAWN, METHODS
 from rareswitch.lab.context_files import ContextFile, read_context_file
 from rareswitch.lab.report.design import (
     design_data,
@@ -41,11 +42,11 @@ Mixture = MixedArgmax | MixedSoftmax
 
 
 class LearnedDesign(NamedTuple):
-    """A sampling policy, what is known of it in words, and the same for ``--json``."""
+    """A sampling policy and its properties, as text and for ``--json``."""
 
     policy: Mixture
     lines: list[str]
-    facts: dict[str, Any]
+    facts: dict[str, Facts]
 
 
 def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedDesign:
@@ -59,8 +60,8 @@ def certified(sets: ContextSets, lam: float, options: argparse.Namespace) -> Lea
         g_optimal=GOptimal(tol=options.tol),
         **g_optimal_share,
     )
-    bound = f"at most {design.bound:.3f} = (1 + tol)·d/(1 - floor)"
-    lines = [f"certificate: V = {design.variation:.3f} on those sets, {bound}"]
+    bound = f"at most {design.bound:.3f} = (1 + tol)·d/(1 − G-optimal share)"
+    lines = [f"certificate: V = {design.variation:.3f} on the training sets, {bound}"]
     return LearnedDesign(design.policy, lines, {"certificate": {"variation": design.variation, "bound": design.bound}})
 
 
@@ -78,12 +79,12 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedD
     power = {} if options.power is None else {"power": options.power}
     optimal = GOptimal(tol=options.tol)
     design = core_learning(sets.contexts, sets.available, regularization=lam, g_optimal=optimal, **power)
-    learned, kept = _staged(design.staged, sets.dim), design.core
-    iterations = f"{kept.iterations} {'iteration' if kept.iterations == 1 else 'iterations'}"
-    text = f"core: {len(kept.indices)} of {len(sets)} sets after {iterations}, leverage at most d^c"
-    facts = {"size": len(kept.indices), "of": len(sets), "iterations": kept.iterations}
+    learned, reduced = _staged(design.staged, sets.dim), design.core
+    iterations = f"{reduced.iterations} {'iteration' if reduced.iterations == 1 else 'iterations'}"
+    text = f"core: {len(reduced.indices)} of {len(sets)} sets after {iterations}, leverage at most d^c"
+    facts = {"size": len(reduced.indices), "of": len(sets), "iterations": reduced.iterations}
     return learned._replace(
-        lines=[f"{text} = {kept.threshold:.4g}", *learned.lines], facts=learned.facts | {"core": facts}
+        lines=[f"{text} = {reduced.threshold:.4g}", *learned.lines], facts=learned.facts | {"core": facts}
     )
 
 
@@ -95,48 +96,30 @@ def _staged(design: StagedDesign, dim: int) -> LearnedDesign:
     return LearnedDesign(design.policy, lines, {"stages": facts})
 
 
-#: What learns the policy, by name; the first is the default.
-METHODS: dict[str, Callable[[ContextSets, float, argparse.Namespace], LearnedDesign]] = {
-    "certified": certified,
-    "mixed-argmax": partial(mixed, "argmax"),
-    "mixed-softmax": partial(mixed, "softmax"),
-    "core": core,
-}
+#: What learns the policy, in the order of METHODS.
+LEARN: tuple[Callable[[ContextSets, float, argparse.Namespace], LearnedDesign], ...] = (
+    certified,
+    partial(mixed, "argmax"),
+    partial(mixed, "softmax"),
+    core,
+)
 #: Options that one method heeds.
 OWN = {"g_optimal_share": "certified", "power": "core"}
 
 
-def add_distributional(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    group = parser.add_argument_group("distributional design")
-    group.add_argument("--distributional", action="store_true", help="learn one sampling policy for all sets")
-    names = (
-        "certified: Frank-Wolfe, with a certificate on the sets learned from (default); mixed-argmax, mixed-softmax: "
-        "the paper's Algorithm 2; core: its Algorithms 3 and 4. The paper's are for arms of length at most 1"
-    )
-    group.add_argument("--method", choices=METHODS, help=names)
-    group.add_argument("--g-optimal-share", type=float, help="certified: least share of G-optimal play (default 0.2)")
-    power = "core: c; sets that the others explore worse than d^c are left out (default 6, which leaves out none)"
-    group.add_argument("--power", type=float, metavar="C", help=power)
-    lam = "λ (default: 1 / number of sets learned from)"
-    group.add_argument("--regularization", type=float, metavar="LAMBDA", help=lam)
-    group.add_argument(
-        "--seed", type=int, default=0, help="seed of the split into halves, and of drawn sets (default 0)"
-    )
-    group.add_argument("--out", metavar="FILE", help="keep the policy there, as a fresh policy file")
-
-
 def check_distributional(options: argparse.Namespace) -> Key | None:
-    """The key to sign the policy file with; what can be known beforehand to go wrong is refused."""
+    """The key to sign the policy file with; options that do not fit each other are refused."""
     key = given_key(options)
     if key is not None and options.out is None:
-        raise InputError("a key signs the policy file: say where it shall be, with --out FILE.")
+        raise InputError("--key-file and --key sign the policy file, and there is none: give --out FILE too.")
     if options.out is not None and not options.distributional:
-        raise InputError("--out keeps the policy that is learned with --distributional; add it, or leave --out out.")
+        raise InputError(
+            "--out is for the policy that --distributional learns: add --distributional, or leave --out out."
+        )
     if options.out is not None and Path(options.out).exists():
         raise InputError(f"{options.out}: exists already, and a policy is never overwritten. Name another file.")
     if options.method is not None and not options.distributional:
-        raise InputError("--method says how --distributional learns; add that, or leave --method out.")
+        raise InputError("--method is for --distributional: add that, or leave --method out.")
     chosen = options.method or "certified"
     for name, method in OWN.items():
         if getattr(options, name) is not None and chosen != method:
@@ -153,7 +136,7 @@ def run_distributional(options: argparse.Namespace, sets: ContextSets, key: Key 
     learned_from, held_out = split_sets(sets, options.seed)
     lam = 1.0 / len(learned_from) if options.regularization is None else options.regularization
     method = options.method or "certified"
-    learned = METHODS[method](learned_from, lam, options)
+    learned = LEARN[METHODS.index(method)](learned_from, lam, options)
     title = f"{method} mixture" if method == "certified" else method
     samplers = {"uniform": Uniform(), "G-optimal of each set": GOptimal(tol=options.tol), title: learned.policy}
     inside, outside = (explore(samplers, half, regularization=lam) for half in (learned_from, held_out))
@@ -170,22 +153,22 @@ def run_distributional(options: argparse.Namespace, sets: ContextSets, key: Key 
     else:
         lines = [f"{title}, learned from {len(learned_from)} sets (λ = {lam:.3g}):"]
         lines += [*_atoms(learned.policy, options.show), *learned.lines, ""]
-        lines.append(f"in: the sets learned from; out: {len(held_out)} held-out sets (no V/d is below 1 as λ → 0)")
+        lines.append(f"in: training sets; out: {len(held_out)} held-out sets (no V/d is below 1 as λ → 0)")
         print("\n".join([*lines, exploration_table(inside, outside, sets.dim)]))
         if options.out is not None:
             print(f"\npolicy {policy.id[:12]}… written to {options.out}{' and signed' if key is not None else ''}")
     if options.plot is not None:
-        made, (panel,) = figure()
+        drawing, (panel,) = figure()
         draw_exploration(panel, outside, sets.dim, "Exploration of held-out sets")
-        save_picture(made, options)
+        save_picture(drawing, options)
     return 0
 
 
 def split_sets(sets: ContextSets, seed: int) -> tuple[ContextSets, ContextSets]:
     """Sets to learn from and sets to judge by."""
     if len(sets) < 2:
-        rule = "--distributional needs at least two context sets, half to learn from and half to judge by"
-        raise InputError(f"{rule}; got 1. Without it the command designs that one set.")
+        rule = "--distributional needs at least two context sets, half for training and half held out"
+        raise InputError(f"{rule}; got 1. Leave --distributional out for the design of that one set.")
     order = np.argsort(uniforms(seed, "halves", 0, len(sets))[:, 0], kind="stable")
     half = math.ceil(len(sets) / 2)
     return sets[np.sort(order[:half])], sets[np.sort(order[half:])]
@@ -202,42 +185,18 @@ def _atoms(policy: Mixture, shown: int) -> list[str]:
     return lines if len(parts) <= shown else [*lines, f"  … and {len(parts) - shown} more"]
 
 
-def _mixture(policy: Mixture) -> dict[str, Any]:
+def _mixture(policy: Mixture) -> Facts:
     shares = {"g_optimal_share": policy.g_optimal_share, "g_optimal_tol": policy.g_optimal.tol}
     exponent = {"exponent": policy.exponent} if isinstance(policy, MixedSoftmax) else {}
     return shares | exponent | {"weights": policy.weights.tolist(), "matrices": policy.matrices.tolist()}
 
 
-#: Sizes of what is drawn from a world if none are given, and the most numbers in all sets, 1 GiB.
-DRAWN = {"sets": 1000, "dim": 10, "arms": 20}
+#: The most numbers in all sets that are drawn, 1 GiB.
 MOST_DRAWN = 1 << 27
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    kinds = "one set (arms × features) or many (sets × arms × features, or a set-id column)"
-    named = "or the name of a world that simulate has, from which sets are drawn"
-    parser.add_argument("file", metavar="FILE", help=f".npy, .npz, .csv or .parquet: {kinds}; {named}")
-    for name, text in (("sets", "sets to draw from a world"), ("dim", "its features"), ("arms", "its arms in a set")):
-        parser.add_argument(f"--{name}", type=count_option, metavar="N", help=f"{text} (default {DRAWN[name]})")
-    tol = "slack of the certificate (default 0.05; 1 is a factor of 2)"
-    parser.add_argument("--tol", type=float, default=0.05, help=tol)
-    column = "column that tells sets apart (default: set)"
-    parser.add_argument("--set-column", default="set", metavar="NAME", help=column)
-    parser.add_argument("--threads", type=int, default=1, help="threads that share the sets (default 1)")
-    parser.add_argument("--show", type=int, default=5, metavar="N", help="how many sets to print in full (default 5)")
-    add_options(parser, plot={})
-    parser.add_argument("--plot-set", metavar="NAME", help="the set to draw (default: the first)")
-    add_distributional(parser)
-    add_key(parser, "sign the policy file with the key in this file")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Find weights on the arms of each context set such that no leverage exceeds (1 + tol) times the set's rank.
-
-    Each design has its certificate. With --distributional, learn one sampling policy for all sets, judged on others.
-    Status 1 if a certificate could not be met.
-    """
+def run_design(options: argparse.Namespace) -> int:
+    """Designs of sets, or of their distribution."""
     whole("show", options.show, low=0)
     check_target(options.plot)
     key = check_distributional(options)
@@ -253,20 +212,22 @@ def _each_set(options: argparse.Namespace, file: ContextFile) -> int:
     else:
         print(design_text(file, design, tol=options.tol, sets_shown=options.show))
     if options.plot is not None:
-        made, (panel,) = figure()
+        drawing, (panel,) = figure()
         title = f"G-optimal design of set {file.names[index]}" if len(file.names) > 1 else "G-optimal design"
         draw_design(panel, sets.contexts[index], sets.available[index], design[index], file.features, title)
-        save_picture(made, options)
+        save_picture(drawing, options)
     return 1 if len(design.failed) else 0
 
 
 def _sets(options: argparse.Namespace) -> ContextFile:
-    """Those of the file, or drawn from the world of that name."""
+    """The sets of the file, or sets drawn from the world of that name."""
     sizes = {name: getattr(options, name) for name in DRAWN}
     if options.file not in WORLDS:
         for name, value in sizes.items():
             if value is not None:
-                raise InputError(f"--{name} is for sets that are drawn from a world; got the file {options.file}.")
+                raise InputError(
+                    f"--{name} is for sets that are drawn from a world; got the file {options.file}. Leave it out."
+                )
         return read_context_file(options.file, set_column=options.set_column)
     count, dim, arms = (DRAWN[name] if value is None else count_of(name, value) for name, value in sizes.items())
     world = make_world(options.file, dim=dim, arms=arms, horizon=max(2, count))

@@ -1,4 +1,4 @@
-"""``rareswitch warm-up``: compile every kernel beforehand, for the image of a container."""
+"""``rareswitch warm-up``: compile all kernels, when a container image is built."""
 
 import argparse
 import time
@@ -22,17 +22,9 @@ from rareswitch.log import DecisionLog
 DIM, ARMS, HORIZON = 3, 8, 300
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It has no options of its own."""
-
-
-def run(options: argparse.Namespace) -> Output:
-    """Compile all kernels and keep their machine code where Numba keeps it.
-
-    That is beside the installed files, or in NUMBA_CACHE_DIR. Run it once when a container image is built; processes
-    start without compiling then.
-    """
-    # use everything once, in small: what is compiled are the very types of arrays that commands use
+def run_warm_up(options: argparse.Namespace) -> Output:
+    """The number of kernels."""
+    # use everything once, in small: kernels are compiled for the types of arrays that commands use
     began = time.monotonic()
     _use_designs()
     _use_learners()

@@ -72,12 +72,18 @@ def test_who_does_not_fit_is_named_once(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["contest", "--learners", "base", "--worlds", "fixed", "--horizons", "60", "--seeds", "1"]) == 2
 
 
-def test_help_lists_the_entries(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["contest", "--help"])
-    assert caught.value.code == 0
+def test_entries_and_suites_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["contest", "--list"]) == 0
     out = capsys.readouterr().out
-    assert all(label in out for label in ENTRANTS)
+    assert all(label in out for label in [*ENTRANTS, *SUITES])
+    assert main(["contest", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [*listed["entries"], *listed["suites"]] == [*ENTRANTS, *SUITES]
+    with pytest.raises(SystemExit):
+        main(["contest", "--help"])
+    assert "ten, field or changing" in " ".join(capsys.readouterr().out.split())
+    assert list(SUITES) == ["ten", "field", "changing"]
+    assert importlib.import_module("rareswitch.lab.contest").SEEDS == 20
 
 
 def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +115,7 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
         (["--half", "reporting"], "this suite has no halves"),
         (["--suite", "field", "--half", "reporting", "--worlds", "iris", "wine"], "wine: not of the reporting half"),
         (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
-        (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables is a folder with segment.csv"),
+        (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables must be a folder with some of segment.csv"),
         (["--seeds", "0"], "seeds must be at least 1; got 0"),
         (["--horizons", "1"], "--horizons must be at least 2; got 1"),
         (["--data", "/nowhere"], "no such folder. Name a folder that holds"),

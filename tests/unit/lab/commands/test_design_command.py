@@ -171,7 +171,7 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
         (["--plot-set", "none", "--plot", "x.png"], "--plot-set must name a set"),
         (["--set-column", "user"], "no column 'user'"),
         (["--distributional"], "at least two context sets"),
-        (["--method", "core"], "--method says how --distributional learns"),
+        (["--method", "core"], "--method is for --distributional"),
         (["--distributional", "--power", "2"], "--power is for --method core; got --method certified"),
         (
             ["--distributional", "--method", "core", "--g-optimal-share", "0.1"],

@@ -125,9 +125,9 @@ def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
         (["--learner", "foresight", "--design-share", "2"], "design-share must be"),
         (
             ["--learner", "batch-linucb", "--intercept"],
-            "--intercept means nothing to batch-linucb; it is for foresight",
+            "--intercept is no setting of batch-linucb. Leave it out, or take foresight",
         ),
-        (["--learner", "foresight", "--confidence", "1"], "--confidence means nothing to foresight"),
+        (["--learner", "foresight", "--confidence", "1"], "--confidence is no setting of foresight"),
     ],
 )
 def test_bad_options_give_one_line_and_status_2(
@@ -180,9 +180,9 @@ def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Cap
 def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     """What a class of learners takes can be said on the command line, but for objects; a shared default is shown."""
     with pytest.raises(SystemExit) as caught:
-        main(["simulate", "--help"])
+        main(["simulate", "--help", "--learner", *LEARNERS])
     assert caught.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split()).replace("- thompson", "-thompson")
+    shown = " ".join(capsys.readouterr().out.split())
     for name in LEARNERS:
         for setting in set(takes(name)) - {"g_optimal", "designer", "seed"}:
             assert f"--{setting.replace('_', '-')} " in shown, (name, setting)
@@ -190,9 +190,16 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         "share of decisions that explore by design; a tenth of it in the last batch. 0.03 can cost 4 times the regret"
         in shown
     )
-    assert (
-        "parameters that a policy holds; for thompson, batched-thompson, thompson-grid" in shown
-    )  # which have different defaults
+    with pytest.raises(SystemExit):
+        main(["simulate", "--learner", "thompson", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "settings of thompson: --" in shown
+    assert "parameters that a policy holds" in shown
+    assert "--policies" not in shown
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "rareswitch compare --learners NAME … --help lists them" in shown
 
 
 def test_settings_reach_the_learners_that_take_them(capsys: pytest.CaptureFixture[str]) -> None:

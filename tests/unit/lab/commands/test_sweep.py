@@ -25,6 +25,7 @@ CREATED = ["--horizon", "48", "--dim", "2", "--seed", "1", "--now", "2026-03-02"
 COMMANDS: dict[str, list[str]] = {
     "demo": ["--days", "1", "--quiet"],
     "learners": [],
+    "worlds": [],
     "recommend": ["--dim", "2", "--arms", "3", "--horizon", "48"],
     "key": ["--scheme", "hmac", "--out", "fresh"],
     "simulate": ["--learner", "foresight", "--seeds", "1", "--quiet", *RUN],
@@ -189,7 +190,8 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
         patch.setattr(argparse.ArgumentParser, "parse_known_args", catch)
-        for arguments in [["--help"], ["experiment", "--help"], *([*name.split(), "--help"] for name in COMMANDS)]:
+        helped = ["--help", "--learner", *LEARNERS]  # which shows the settings of them all
+        for arguments in [["--help"], ["experiment", "--help"], *([*name.split(), *helped] for name in COMMANDS)]:
             with contextlib.suppress(SystemExit):
                 main(arguments)
 

@@ -9,7 +9,7 @@ from rareswitch.lab import Run
 from rareswitch.lab.report.design import draw_design
 from rareswitch.lab.report.plots import draw_runs
 from rareswitch.lab.report.runs import grouped, run_table
-from rareswitch.report.experiment_plot import draw_experiment
+from rareswitch.report import draw_experiment
 from rareswitch.report.figures import DARK_GREY, GREY, ORANGE, figure, name_points, save
 from reference.runs import run_of
 
@@ -142,6 +142,6 @@ def test_an_experiment_is_drawn_against_full_adaptivity_and_no_update() -> None:
         "all": DARK_GREY,
         "never": GREY,
     }
-    (dots,) = [line for line in panel.lines if line.get_marker() == "o" and len(line.get_xdata())]
-    np.testing.assert_allclose(dots.get_ydata(), [60.0, 150.0])
+    (dots,) = [line for line in panel.lines if line.get_marker() == "o" and np.size(line.get_xdata())]
+    np.testing.assert_allclose(np.asarray(dots.get_ydata()), [60.0, 150.0])
     assert (panel.get_xscale(), panel.get_yscale(), panel.get_legend()) == ("log", "log", None)

@@ -26,32 +26,38 @@ if TYPE_CHECKING:
 OWN = ("arms", "dim", "seed", "rewards")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options: among them the settings of all learners."""
+def add_experiment_create(parser: argparse.ArgumentParser) -> None:
+    """Begin an experiment in a store: a file such as spring.db, or PostgreSQL. Its settings do not change later."""
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
-    records = parser.add_argument_group("how requests become vectors, one of").add_mutually_exclusive_group()
-    records.add_argument("--features", metavar="FILE", help="features, as .toml or .json")
-    records.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
-    records.add_argument("--dim", type=int, metavar="D", help="requests are vectors of D numbers (no feature encoding)")
+    encoding = parser.add_argument_group("feature encoding, one of").add_mutually_exclusive_group()
+    encoding.add_argument("--features", metavar="FILE", help="features, as .toml or .json (docs/features.md)")
+    encoding.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
+    encoding.add_argument(
+        "--dim", type=int, metavar="D", help="requests are vectors of D numbers (no feature encoding)"
+    )
     fit = parser.add_argument_group("for --fit")
-    fit.add_argument("--spare-arms", type=int, metavar="N", help="parameter blocks for arms that come later")
-    fit.add_argument("--save-features", metavar="FILE", help="write the proposal there too, to be edited")
-    arms = "for --fit, ids of today's arms, or a file with their records; otherwise the most arms of a set, a number"
+    fit.add_argument("--spare-arms", type=int, metavar="N", help="parameter blocks for arms that are added later")
+    fit.add_argument("--save-features", metavar="FILE", help="write the proposed features there, for editing")
+    arms = "for --fit: ids of the arms, or a file with their records; for --dim: the most arms of a request, a number"
     parser.add_argument("--arms", nargs="+", metavar="ID", help=arms)
-    parser.add_argument("--schedule", help="when updates are due: docs/schedules.md (default: as the learner plans)")
+    parser.add_argument("--schedule", help="times of updates (docs/schedules.md; default: the plan of the learner)")
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="attribution window, such as 2d")
-    parser.add_argument("--default", type=float, metavar="X", help="the reward of decisions whose reward never comes")
+    parser.add_argument(
+        "--default", type=float, metavar="X", help="reward of decisions without one (default: not used)"
+    )
     clip = "clip rewards to this range before learning"
     parser.add_argument("--clip", type=float, nargs=2, metavar=("LOW", "HIGH"), help=clip)
-    parser.add_argument("--sum", action="store_true", help="add up the rewards of a decision, told apart by events")
-    rewards = "reward model; binary refuses rewards besides 0 and 1 (default: foresight chooses by the data)"
+    parser.add_argument("--sum", action="store_true", help="sum the rewards of a decision, one for each event")
+    rewards = "reward model; binary accepts only 0 and 1 (default: foresight chooses by the data)"
     parser.add_argument("--rewards", choices=("binary", "linear"), help=rewards)
-    baseline = "the first policy shows the arm that requests name, or a field of their records, and explores a little"
+    baseline = (
+        "the first policy shows the baseline, named by requests or by a field of their records, and explores a little"
+    )
     parser.add_argument("--baseline", nargs="?", const=True, metavar="FIELD", help=baseline)
     least = "minimum propensity of every offered arm, so that other policies can be evaluated from the log"
     parser.add_argument("--min-propensity", type=float, metavar="X", help=least)
     parser.add_argument(
-        "--min-propensity-arms", nargs="+", metavar="ID", help="the only arms that --min-propensity is for"
+        "--min-propensity-arms", nargs="+", metavar="ID", help="restrict --min-propensity to these arms"
     )
     warm_start = "learn the first policy from a log (Parquet, CSV, dsjson), or from another experiment (STORE NAME)"
     parser.add_argument("--warm-start", nargs="+", metavar="LOG", help=warm_start)
@@ -60,17 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context-sample-rate", type=float, default=1.0, metavar="SHARE", help=rate)
     add_options(
         parser,
-        seed={"default": None, "help": "keys the decisions (default: drawn, and kept in the store)"},
-        now="when it begins (default: now)",
+        seed={"default": None, "help": "of the decisions (default: random, stored)"},
+        now="time of the first policy (default: now)",
     )
     add_settings(parser, without=OWN)
 
 
-def run(options: argparse.Namespace) -> Output:
-    """Begin an experiment in a store: a file such as spring.db, or PostgreSQL.
-
-    The store keeps these settings, which do not change.
-    """
+def run_experiment_create(options: argparse.Namespace) -> Output:
+    """The status of the new experiment."""
     from rareswitch.experiment import Rewards, create
     from rareswitch.learner import find_learner
     from rareswitch.report import as_text
@@ -136,7 +139,7 @@ def _min_propensity(options: argparse.Namespace) -> "MinPropensity | None":
     if least is not None:
         return MinPropensity(least=least_probability("min_propensity", least), arms=arms)
     if arms is not None:
-        raise ParameterError("min_propensity_arms names the arms of a minimum propensity: give --min-propensity too.")
+        raise ParameterError("min_propensity_arms restricts a minimum propensity: give --min-propensity too.")
     return None
 
 
@@ -152,7 +155,7 @@ def _features(options: argparse.Namespace) -> "Features | None":
         return features
     for name in ("spare_arms", "save_features"):
         if getattr(options, name) is not None:
-            raise ParameterError(f"{name} is for features that are proposed from a sample: give it with --fit.")
+            raise ParameterError(f"{name} is for features that are proposed from a sample: give --fit SAMPLE too.")
     if options.features is None:
         return None
     try:

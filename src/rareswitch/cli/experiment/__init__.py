@@ -1,1 +1,0 @@
-"""``rareswitch experiment COMMAND``: the commands of this family."""
