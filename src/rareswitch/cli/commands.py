@@ -16,7 +16,7 @@ class Entry(NamedTuple):
     run: str = ""
 
 
-_LAB = "lab.commands.options"
+_LAB = "cli.laboratory"
 #: What follows ``rareswitch experiment``.
 EXPERIMENT = {
     "create": Entry("cli.create", "begin an experiment in a store"),

@@ -302,7 +302,9 @@ def test_settings_of_foresight(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_floor_under_arms(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     create = ("experiment", "create", *HERE, "--dim", "3")
     assert "--min-propensity must be a finite number above 0" in refused(capsys, *create, "--min-propensity", "0")
-    assert "--min-propensity-arms names the arms" in refused(capsys, *create, "--min-propensity-arms", "a")
+    assert "--min-propensity-arms restricts a minimum propensity" in refused(
+        capsys, *create, "--min-propensity-arms", "a"
+    )
     told = ("--schedule", "100*10", "--min-propensity", "0.1", "--min-propensity-arms", "b", "a")
     out = done(capsys, *create, *told)
     assert "Minimum propensity: 0.1 for a, b, 20 % of decisions (2 arms per set). Expected cost: 200 exploring" in out
@@ -371,13 +373,16 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
         ((*other, "--learner", "oful", "--dim", "3"), "oful decides by looking at each"),
         ((*other, "--learner", "batch-linucb-kw", "--dim", "3", "--horizon", "9"), "batch-linucb-kw needs arms"),
         ((*other, "--dim", "0"), "--dim must be at least 1"),
-        ((*other, "--dim", "3", "--noise", "1"), "--noise is no setting of foresight. Leave it out, or take batch-linucb,"),
+        (
+            (*other, "--dim", "3", "--noise", "1"),
+            "--noise is no setting of foresight. Leave it out, or take batch-linucb,",
+        ),
         ((*other, "--dim", "3", "--arms", "a", "b"), "--arms must be a number where requests are vectors"),
         (other, "--dim must be given"),
         ((*other, "--dim", "3", "--context-sample-rate", "2"), "--context-sample-rate must be"),
         ((*other, "--dim", "3", "--spare-arms", "2"), "--spare-arms is for features that are proposed from a sample"),
         ((*other, "--features", "nowhere.toml"), "nowhere.toml"),
-        ((*other, "--fit", "sample.xls"), "sample.xls: records are read from files that end in .csv"),
+        ((*other, "--fit", "sample.xls"), "sample.xls: the name of a file of records must end in .csv"),
         (("experiment", "decide", *HERE, "--id", "r"), "--context must be given with --id"),
         (("experiment", "decide", *HERE, "--context", "[]"), "--context is that of one decision: give its --id too"),
         (("experiment", "decide", *HERE, "--input", "nowhere"), "nowhere: cannot be read"),

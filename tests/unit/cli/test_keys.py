@@ -42,16 +42,21 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_signed_experiment_from_creation_to_audit(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = done(capsys, "key", "--scheme", "ed25519", "--out", "k")
-    assert out == ("k: signs and verifies; keep it secret\nk.pub: verifies; give it to all who take policies\n")
+    assert out == (
+        "k: signs and verifies; keep it secret\nk.pub: verifies; give it to everyone who loads your policies\n"
+    )
     done(capsys, *CREATE, "--key-file", "k")
     with open_experiment(*HERE, key=load_key("k.pub")) as trial:
         assert trial.signature == "checked"
     _, err = done(capsys, *PLAY, "--key-file", "k.pub")
     assert err == ""
     _, err = done(capsys, *PLAY)
-    assert err == "rareswitch: warning: one is signed, but its signatures were not verified. Give its key: --key-file FILE."
+    assert (
+        err
+        == "rareswitch: warning: one is signed, but its signatures were not verified. Give its key: --key-file FILE."
+    )
     assert main(ADVANCE) == 2
-    assert "this experiment is signed, but its next policy must be" in capsys.readouterr().err
+    assert "this experiment is signed, and its next policy must be" in capsys.readouterr().err
     assert "one can verify only" in refused(capsys, *ADVANCE, "--key-file", "k.pub")
     assert "it is signed with 'ed25519'" in refused(capsys, *ADVANCE, "--key", "TEAM_KEY")
     done(capsys, *ADVANCE, "--key-file", "k")
@@ -117,7 +122,7 @@ def test_designs_are_kept_and_signed(here: Path, capsys: pytest.CaptureFixture[s
     done(capsys, "key", "--scheme", "ed25519", "--out", "pair")
     for options, words in (
         (("--distributional", "--out", "p"), "p: exists already, and a policy is never overwritten"),
-        (("--distributional", "--key", "TEAM_KEY"), "say where it shall be, with --out FILE"),
+        (("--distributional", "--key", "TEAM_KEY"), "give --out FILE too"),
         (("--out", "r"), "--out is for the policy that --distributional learns"),
         (("--distributional", "--out", "r", "--key-file", "pair.pub"), "one can verify only"),
     ):

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from rareswitch.cli.laboratory import DRAWN, METHODS
 from rareswitch.cli.options import given_key
 from rareswitch.cli.output import Facts, print_json, save_picture
 from rareswitch.core import ContextSets, count_of, uniforms, whole
@@ -24,7 +25,6 @@ from rareswitch.design import (
     staged_design,
 )
 from rareswitch.errors import InputError
-from rareswitch.lab.commands.options import DRAWN, METHODS
 from rareswitch.lab.context_files import ContextFile, read_context_file
 from rareswitch.lab.report.design import (
     design_data,

@@ -5,12 +5,12 @@ import sys
 from functools import partial
 
 from rareswitch.cli import INTERRUPTED
+from rareswitch.cli.laboratory import HARD, OWN, USUAL
 from rareswitch.cli.options import Settings, check_heeded, confidence_option, given_settings, of_runs, settings_for
 from rareswitch.cli.output import Facts, Output, print_json, save_picture
 from rareswitch.core import make_executor, whole
 from rareswitch.design import GOptimal
 from rareswitch.lab.collaborate import Collaboration, collaborate
-from rareswitch.lab.commands.options import HARD, OWN, USUAL
 from rareswitch.lab.contest import Contest
 from rareswitch.lab.report.plots import draw_runs, draw_tradeoff, tradeoff_table
 from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table, run_table

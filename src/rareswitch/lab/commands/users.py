@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from rareswitch.cli.laboratory import DAYS
 from rareswitch.cli.options import Settings
 from rareswitch.cli.output import Output, print_json, save_picture
 from rareswitch.cli.sources import RecordData, arm_count, given_arms, opened, read_records
@@ -16,7 +17,6 @@ from rareswitch.core import FloatArray, number, table, whole
 from rareswitch.errors import ParameterError, several
 from rareswitch.experiment import Experiment, create
 from rareswitch.features import Features
-from rareswitch.lab.commands.options import DAYS
 from rareswitch.lab.simulate import simulate
 from rareswitch.lab.traffic import Traffic, TrafficResult, play
 from rareswitch.lab.worlds import RecordWorld, World, make_world

@@ -85,7 +85,10 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
             ["simulate", "--learner", "linucb", "--growth", "2"],
             "--growth is no setting of linucb. Leave it out, or take rarely-switch",
         ),
-        (["simulate", "--learner", "oful", "--policies", "2"], "--policies is no setting of oful. Leave it out, or take foresight"),
+        (
+            ["simulate", "--learner", "oful", "--policies", "2"],
+            "--policies is no setting of oful. Leave it out, or take foresight",
+        ),
         (["simulate", "--learner", "oful", "--cap", "0"], "cap must be at least 1; got 0"),
         (["simulate", "--learner", "base", "--world", "gaussian"], "base is for plain arms"),
         (["simulate", "--learner", "oful", "--world", "lower-bound", "--dim", "5"], "dim must be even"),

@@ -1,4 +1,4 @@
-"""The options of the laboratory's commands, apart from what runs them, which takes long to load."""
+"""The options of the laboratory's commands: ``rareswitch.lab`` runs them, and takes long to load."""
 
 import argparse
 
