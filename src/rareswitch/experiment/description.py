@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
-from rareswitch.core import Result, canonical_json, check_value_count, codec, number, plain_json, whole
+from rareswitch.core import Result, canonical_json, check_value_count, codec, number, whole
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
@@ -93,23 +93,15 @@ class Description:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON keeps it."""
-        return {
+        return vars(self) | {
             "schema": SCHEMA,
-            "name": self.name,
             "learner": self.learner.name,
             "settings": plain_settings(self.learner),
             "features": None if self.features is None else self.features.to_plain(),
             "schedule": self.schedule.to_plain(),
             "rewards": plain_fields(self.rewards),
-            "baseline_share": self.baseline_share,
-            "baseline_field": self.baseline_field,
             "min_propensity": None if self.min_propensity is None else codec.plain(self.min_propensity),
             "warm_start": None if self.warm_start is None else self.warm_start.as_dict(),
-            "max_arms": self.max_arms,
-            "context_sample_rate": self.context_sample_rate,
-            "seed": self.seed,
-            "created": self.created,
-            "version": self.version,
         }
 
     @classmethod
@@ -143,15 +135,6 @@ class Description:
         text = canonical_json(self.to_plain()).decode()
         check_value_count(text, most=MOST_VALUES)
         return text
-
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        """What :meth:`to_text` gave."""
-        try:
-            data = plain_json(text.encode(), most=MOST_VALUES)
-        except (ValueError, RecursionError) as error:
-            raise FileFormatError(f"not the description of an experiment ({error!s:.200})") from error
-        return cls.from_plain(data)
 
 
 def check_schedule(schedule: Schedule, created: float, rewards: Rewards) -> None:

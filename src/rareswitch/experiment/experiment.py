@@ -127,12 +127,11 @@ class Experiment:
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
         """Decide requests of several callers, which are kept together."""
-        requests = [job for job in jobs if isinstance(job, Request)]
-        groups = {(request.arms is None, request.baseline is None) for request in requests}
-        for unnamed, unshown in groups:
-            group = requests
-            if len(groups) > 1:
-                group = [job for job in requests if (job.arms is None, job.baseline is None) == (unnamed, unshown)]
+        groups: dict[tuple[bool, bool], list[Request]] = {}
+        for job in jobs:
+            if isinstance(job, Request):
+                groups.setdefault((job.arms is None, job.baseline is None), []).append(job)
+        for (unnamed, unshown), group in groups.items():
             single = len(group) == 1 and self.description.features is not None
             batch, rows = self._decide(
                 group[0].context if single else self._contexts([job.context for job in group]),

@@ -210,12 +210,13 @@ def _described(text: str, key: Key | None) -> tuple[Description, bool]:
     """The description in what :func:`signed_description` gave, and whether it is signed."""
     try:
         whole = plain_json(text.encode(), most=1 << 21)
-        content, signature = canonical_json(whole["description"]).decode(), whole["signature"]
+        description, signature = whole["description"], whole["signature"]
+        content = canonical_json(description).decode()
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise FileFormatError(f"its description is damaged ({error!s:.200})") from error
     changed = "its description does not have the hash that was kept with it: it was damaged or edited."
     verify_text(f"experiment/{content}", signature, key, changed)
-    return Description.from_text(content), signature["scheme"] != UNSIGNED
+    return Description.from_plain(description), signature["scheme"] != UNSIGNED
 
 
 def copy_experiment(

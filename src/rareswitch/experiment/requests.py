@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -104,7 +105,7 @@ class Requests:
                     baseline if baseline is not None and baseline >= 0 else None,
                     contexts=contexts if kept else None,
                     names=names if kept else None,
-                    cautions=json.dumps(self.cautions[at]) if self.cautions[at] else None,
+                    cautions=_cautions_text(self.cautions[at]),
                 )
             )
         return rows
@@ -128,6 +129,11 @@ class Request(Job):
     ) -> None:
         self.context, self.arms, self.id, self.baseline, self.time = context, arms, id, baseline, time
         self.prepare = prepare
+
+
+@lru_cache(maxsize=4096)
+def _cautions_text(cautions: Cautions) -> str | None:
+    return json.dumps(cautions) if cautions else None
 
 
 def id_text(id: int | str) -> str:  # noqa: A002

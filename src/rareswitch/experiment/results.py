@@ -1,6 +1,5 @@
 """What an experiment tells: structs that are kept, printed as text or JSON, and sent. They hold no sentences."""
 
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -14,9 +13,8 @@ from rareswitch.plan import MinPropensityPrice, Price, Wait
 from rareswitch.store import Counts, Marks
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The arm to show, and all that is worth writing down with it."""
+class Choice(Result, frozen=True, kw_only=True):
+    """The arm to show, and all that is worth writing down with it. Prints as text."""
 
     #: Of the decision, as it was given.
     id: int | str
@@ -32,10 +30,6 @@ class Choice:
     #: What was not as the features describe it: (field, what), where what is missing, extra (a field that is not
     #: described, and not used), unknown, clipped, or of the arms spare or shared.
     cautions: tuple[tuple[str, str], ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self)
 
 
 class Lift(Result, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import json
 import struct
 import zlib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -122,13 +122,14 @@ class Totals(NamedTuple):
     repeated_decisions: int
 
 
-def counter_names(cautions: str | None) -> list[str]:
+@lru_cache(maxsize=4096)
+def counter_names(cautions: str | None) -> tuple[str, ...]:
     """Under which the cautions of a decision are counted; other counters have no brackets.
 
     >>> counter_names('[["devce", "extra"]]')
-    ['["devce", "extra"]']
+    ('["devce", "extra"]',)
     """
-    return [] if cautions is None else [json.dumps(caution) for caution in json.loads(cautions)]
+    return () if cautions is None else tuple(json.dumps(caution) for caution in json.loads(cautions))
 
 
 # checksums

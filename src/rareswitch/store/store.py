@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from rareswitch.store.rows import (
 )
 from rareswitch.store.tally import ALL, Tallied, count_rewards, keep_tally, kept_tally, tallied
 
+K = TypeVar("K")
 #: Rows that may come before all is tallied anew.
 STEP = 5000
 #: Decisions and context sets that are read at a time where all are wanted, and keys that one query names at the most.
@@ -279,11 +280,12 @@ class Store(Database):
             before = iter(self._keep_rewards(connection, rewards, counted))
             for job in jobs:
                 job.before = [next(before) for _ in job.rewards]
-        for name in sorted(counted):
+        for names in _parts(sorted(counted)):
+            values = ", ".join(["(?, ?, ?)"] * len(names))
             connection.execute(
-                "INSERT INTO rareswitch_counters (experiment, name, count) VALUES (?, ?, ?) "
+                f"INSERT INTO rareswitch_counters (experiment, name, count) VALUES {values} "
                 "ON CONFLICT (experiment, name) DO UPDATE SET count = rareswitch_counters.count + excluded.count",
-                (self.number, name, counted[name]),
+                [value for name in names for value in (self.number, name, counted[name])],
             )
 
     def _keep_decisions(
@@ -559,5 +561,5 @@ def _newest(connection: Connection) -> Marks:
     return Marks(*(int(connection.execute(query).fetchone()[0] or 0) for query in queries))
 
 
-def _parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+def _parts(keys: Sequence[K]) -> Iterator[Sequence[K]]:
     return (keys[at : at + KEYS] for at in range(0, len(keys), KEYS))

@@ -248,7 +248,7 @@ def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() 
     assert "2 clipped." in str(outcome)
     assert trial.audit(1).rewards == {"": 90.0}
     assert (trial.status(now=1.0).clipped, "2 rewards clipped by updates" in str(trial.status(now=1.0))) == (2, True)
-    assert Description.from_text(trial.description.to_text()).rewards == Rewards(clip=(-1, 2))
+    assert Description.from_plain(json.loads(trial.description.to_text())).rewards == Rewards(clip=(-1, 2))
     assert not begun().status(now=1.0).clipped
 
 
@@ -535,7 +535,7 @@ def test_binary_rewards_are_refused_when_they_are_not(told: dict[str, Any]) -> N
     own = {"learner": told["learner"]} if "learner" in told else {"dim": 3, "horizon": HORIZON, **told}
     trial = create("memory:", "spring", seed=7, now=0.0, **own)
     assert trial.description.learner.rewards == trial.description.rewards.kind == "binary"  # type: ignore[attr-defined]
-    assert Description.from_text(trial.description.to_text()).rewards.kind == "binary"
+    assert Description.from_plain(json.loads(trial.description.to_text())).rewards.kind == "binary"
     with pytest.raises(ParameterError, match=r"value must be 0 or 1.*got 0.5 for decision 'r'"):
         trial.reward("r", 0.5)
     trial.reward("r", True)

@@ -93,7 +93,7 @@ def test_descriptions_keep_the_minimum_propensity() -> None:
         "least": 0.1,
         "arms": ["blue", "red"],
     }
-    assert Description.from_text(protected.to_text()).min_propensity == NAMED
+    assert Description.from_plain(json.loads(protected.to_text())).min_propensity == NAMED
     # the setting of foresight is another thing
     assert create("memory:", "spring", dim=2, seed=1, design_share=0.25).description.min_propensity is None
 

@@ -245,4 +245,4 @@ def test_a_baseline_is_kept_and_not_played() -> None:
 def test_descriptions_keep_the_warm_start() -> None:
     told = create("memory:", "spring", dim=DIM, seed=1, warm_start=log_of(7)).description
     assert json.loads(told.to_text())["warm_start"] == {"decisions": ROWS, "rewarded": ROWS, "estimated": ""}
-    assert Description.from_text(told.to_text()).warm_start == told.warm_start
+    assert Description.from_plain(json.loads(told.to_text())).warm_start == told.warm_start
