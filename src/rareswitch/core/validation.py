@@ -349,10 +349,14 @@ class ContextSets:
     available: BoolArray
 
     def __post_init__(self) -> None:
-        sets = context_sets(self.contexts, self.available)
-        if sets.single:
-            raise ShapeError("contexts must be (sets, arms, dim); got one set (arms, dim). Pass contexts[None].")
-        vars(self).update(contexts=sets.contexts, available=sets.available)
+        ready = type(self.contexts) is np.ndarray
+        contexts = self.contexts if ready else finite_array("contexts", self.contexts)
+        if contexts.ndim != 3:
+            raise ShapeError(
+                f"contexts must be (sets, arms, dim); got {contexts.shape}. For one set pass contexts[None]."
+            )
+        checked = context_sets(contexts, self.available)
+        vars(self).update(contexts=checked.contexts, available=checked.available)
 
     @classmethod
     def checked(cls, sets: Sets) -> Self:

@@ -15,13 +15,13 @@ from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
-from rareswitch.experiment.requests import Request, Requests, listed, read_requests
+from rareswitch.experiment.requests import Arm, Asked, Id, Moment, Request, Requests, listed, read_requests
 from rareswitch.experiment.results import Advance, Audit, Choice, Status, Verification
-from rareswitch.experiment.rewards import refuse_other_values, reward_rows
+from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates, log_of
 from rareswitch.experiment.versions import Version, Versions, sha256
-from rareswitch.features import field_values
+from rareswitch.features import OfferedArms, field_values
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
 from rareswitch.plan import seconds_of
@@ -84,7 +84,15 @@ class Experiment:
         """All that were published, with what each was learned from."""
         return self._versions.refresh()
 
-    def decide(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None, now: Any = None) -> Choice:  # noqa: A002
+    def decide(
+        self,
+        context: Asked,
+        arms: OfferedArms = None,
+        *,
+        id: Id,  # noqa: A002
+        baseline: Arm = None,
+        now: Moment = None,
+    ) -> Choice:
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
 
         Parameters
@@ -112,12 +120,12 @@ class Experiment:
 
     def decide_many(
         self,
-        contexts: Any,
-        arms: Any = None,
+        contexts: Asked,
+        arms: OfferedArms = None,
         *,
-        ids: Sequence[Any],
-        baseline: Sequence[Any] | None = None,
-        now: Any = None,
+        ids: Sequence[Id],
+        baseline: Sequence[Arm] | None = None,
+        now: Moment = None,
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
         ids = listed("ids", ids)
@@ -155,33 +163,35 @@ class Experiment:
     def _decide(
         self,
         contexts: Any,
-        arms: Any,
-        ids: list[Any],
-        baseline: Any,
+        arms: OfferedArms,
+        ids: list[Id],
+        baseline: Sequence[Arm] | None,
         times: float | list[float],
         *,
         single: bool = False,
     ) -> tuple[Requests, list[DecisionRow]]:
-        told = self.description
-        if told.baseline_field is not None and baseline is None:
-            baseline = field_values([contexts] if single else contexts, told.baseline_field)
-        if baseline is not None and told.baseline_share is None:
+        description = self.description
+        shown: Sequence[Any] | None = baseline
+        if description.baseline_field is not None and baseline is None:
+            shown = field_values([contexts] if single else contexts, description.baseline_field)
+        if shown is not None and description.baseline_share is None:
             raise ParameterError(
                 "baseline was given, and this experiment was created without one. Create it with baseline=True "
                 "(--baseline)."
             )
-        dim = told.learner.dim
-        batch = read_requests(told.features, dim, contexts, arms, ids=ids, baseline=baseline, single=single)
+        dim = description.learner.dim
+        batch = read_requests(description.features, dim, contexts, arms, ids=ids, baseline=shown, single=single)
         self._check_learnable(batch.sets)
-        if told.baseline_field is not None:  # which is used, if not by the features
-            own = (told.baseline_field, "extra")
+        if description.baseline_field is not None:  # which is used, if not by the features
+            own = (description.baseline_field, "extra")
             batch = replace(batch, cautions=[tuple(c for c in one if c != own) for one in batch.cautions])
         version = self._versions.current
         policy = version.policy
         first = version.row.number == 1 and self._needs_baseline
         if first and batch.baselines is not None and (batch.baselines < 0).any():
             at = int(np.flatnonzero(batch.baselines < 0)[0])
-            where = "" if told.baseline_field is None else f" in the field {told.baseline_field!r} of its record"
+            field = description.baseline_field
+            where = "" if field is None else f" in the field {field!r} of its record"
             raise ParameterError(
                 f"baseline must name the arm that would have been shown{where}; request {ids[at]!r:.100} names none. "
                 "The first policy needs it, later ones do not."
@@ -189,13 +199,13 @@ class Experiment:
         decided = policy.decide(
             batch.sets,
             ids=ids[0] if batch.sets.single else ids,
-            seed=told.seed,
+            seed=description.seed,
             protected=None if policy.min_propensity is None else batch.protected(policy.min_propensity),
             # later policies know better than the baseline, and do not ask for it
             baseline=batch.baselines if first else None,
         )
         return batch, batch.rows(
-            decided, version=version.row.number, context_sample_rate=told.context_sample_rate, times=times
+            decided, version=version.row.number, context_sample_rate=description.context_sample_rate, times=times
         )
 
     def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
@@ -232,12 +242,12 @@ class Experiment:
 
     def reward(
         self,
-        id: int | str,  # noqa: A002
-        value: Any,
+        id: Id,  # noqa: A002
+        value: RewardValue,
         *,
         event: str | None = None,
         overwrite: bool = False,
-        now: Any = None,
+        now: Moment = None,
     ) -> None:
         """Say what a decision earned: a number or a boolean. Twice the same is as good as once.
 
@@ -256,12 +266,12 @@ class Experiment:
 
     def reward_many(
         self,
-        ids: Sequence[Any],
-        values: Sequence[Any],
+        ids: Sequence[Id],
+        values: Sequence[RewardValue],
         *,
         events: Sequence[str] | None = None,
         overwrite: bool = False,
-        now: Any = None,
+        now: Moment = None,
     ) -> None:
         """:meth:`reward` for many decisions at once."""
         rows = reward_rows(self.description.rewards, ids, values, events, seconds_of(now))
@@ -272,7 +282,7 @@ class Experiment:
     def advance(
         self,
         *,
-        now: Any = None,
+        now: Moment = None,
         forecast: Forecast | None = None,
         force: bool = False,
         gate: Gate | bool | None = None,
@@ -313,7 +323,7 @@ class Experiment:
     def preview(
         self,
         *,
-        now: Any = None,
+        now: Moment = None,
         forecast: Forecast | None = None,
         gate: Gate | bool | None = None,
         executor: Executor | None = None,
@@ -325,11 +335,11 @@ class Experiment:
         """
         return self._updates.preview(now=seconds_of(now), forecast=forecast, gate=gate, executor=executor)
 
-    def status(self, *, now: Any = None) -> Status:
+    def status(self, *, now: Moment = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
         return status_of(self.description, self.store, self.versions, now=seconds_of(now))
 
-    def audit(self, id: int | str, context: Any = None, arms: Any = None) -> Audit:  # noqa: A002
+    def audit(self, id: Id, context: Asked | None = None, arms: OfferedArms = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.
 
         Where its context set was not kept, give the request again: it is known by its hash.
@@ -346,7 +356,7 @@ class Experiment:
         told = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, kept, self._versions.numbered(kept[0].version), request=request, **told)
 
-    def logged(self, *, now: Any = None) -> StoredLog:
+    def logged(self, *, now: Moment = None) -> StoredLog:
         """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
         upto = self.store.marks()  # before the policies are read, so that there is one for each decision
         return log_of(self.description, self.store, self.versions, upto, seconds_of(now))
@@ -377,7 +387,7 @@ class Experiment:
             check_signs(self._key)
 
 
-def _other_request(id: int | str, rest: str = "") -> ConflictError:  # noqa: A002
+def _other_request(id: Id, rest: str = "") -> ConflictError:  # noqa: A002
     """What is said of an id that was used before, for another request."""
     return ConflictError(
         f"id {id!r:.100} was used before, for another request: other arms, other features or another baseline.{rest} "
@@ -385,7 +395,7 @@ def _other_request(id: int | str, rest: str = "") -> ConflictError:  # noqa: A00
     )
 
 
-def _refuse_other_requests(answers: Sequence[Choice | ConflictError], ids: Sequence[Any]) -> list[Choice]:
+def _refuse_other_requests(answers: Sequence[Choice | ConflictError], ids: Sequence[Id]) -> list[Choice]:
     """Raise if an id was used before, for another request; the choices otherwise."""
     choices = [answer for answer in answers if isinstance(answer, Choice)]
     if len(choices) == len(answers):

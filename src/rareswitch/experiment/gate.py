@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -61,7 +60,7 @@ class Gate:
         return HeldOut(share=self.holdout, context_sample_rate=context_sample_rate)
 
 
-def gate_of(given: Any, learner: Learner) -> Gate | None:
+def gate_of(given: Gate | bool | None, learner: Learner) -> Gate | None:
     """A gate from what people write: True, or the gate itself; refused where held-out decisions would be lost.
 
     >>> from rareswitch.learner import Foresight

@@ -10,6 +10,7 @@ from rareswitch.core import canonical_json, plain_json
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.requests import Moment
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
 from rareswitch.features import Features
@@ -36,7 +37,7 @@ def create(
     context_sample_rate: float = 1.0,
     seed: int | None = None,
     key: Key | None = None,
-    now: Any = None,
+    now: Moment = None,
     **settings: Any,
 ) -> Experiment:
     """Begin an experiment: its description and its first policy are kept, and from then on everything else.

@@ -1,21 +1,32 @@
 """Requests: what callers ask, as context sets with names, and how two of them are told apart."""
 
+import datetime as dt
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.features import Cautions, Features
+from rareswitch.features import Cautions, Contexts, Features, OfferedArms, Record
 from rareswitch.learner import sample_order
 from rareswitch.policy import Decisions, MinPropensity
 from rareswitch.store import DecisionRow, Job
+
+T = TypeVar("T")
+Id: TypeAlias = int | str
+#: When something is: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970; None: now.
+Moment: TypeAlias = dt.date | str | float | None
+#: What one or many requests are about: records by field, a table of them; without features vectors of arms.
+Asked: TypeAlias = Record | Contexts | npt.ArrayLike | ContextSets
+#: An arm as a caller names it.
+Arm: TypeAlias = str | float | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,7 +34,7 @@ class Requests:
     """Some requests in canonical form: the available arms of each come first, in the order in which they were given."""
 
     #: As they were given.
-    ids: Sequence[Any]
+    ids: Sequence[Id]
     #: Context sets, or the single one of a single request.
     sets: Sets
     #: The ids of the available arms of each; None where arms have none.
@@ -39,7 +50,7 @@ class Requests:
         """(K, d) of the available arms of one request."""
         return self.sets.contexts[at, : int(np.count_nonzero(self.sets.available[at]))]
 
-    def arm(self, at: int, arm_index: int) -> Any:
+    def arm(self, at: int, arm_index: int) -> Id:
         """What the caller calls an arm."""
         if self.names is not None:
             return self.names[at][arm_index]
@@ -120,10 +131,10 @@ class Request(Job):
 
     def __init__(
         self,
-        context: Any,
-        arms: Any,
-        id: int | str,  # noqa: A002
-        baseline: Any,
+        context: Asked,
+        arms: OfferedArms,
+        id: Id,  # noqa: A002
+        baseline: Arm,
         time: float,
         prepare: Callable[[Sequence[Job]], None],
     ) -> None:
@@ -155,7 +166,7 @@ def check_text(name: str, text: str) -> None:
         ) from None
 
 
-def listed(name: str, values: Any) -> list[Any]:
+def listed(name: str, values: Iterable[T]) -> list[T]:
     """One for each request, by place: also of an array, or of a column of a table, whose index says nothing.
 
     >>> listed("values", np.array([0.5, 1.0]))
@@ -178,10 +189,10 @@ def read_requests(
     features: Features | None,
     dim: int,
     contexts: Any,
-    arms: Any,
+    arms: OfferedArms,
     *,
-    ids: Sequence[Any],
-    baseline: Any = None,
+    ids: Sequence[Id],
+    baseline: Sequence[Arm] | None = None,
     single: bool = False,
 ) -> Requests:
     """Check and encode requests: records where there are features, else vectors (n, K, d); single: one record."""
@@ -204,14 +215,14 @@ def read_requests(
     return Requests(ids=ids, sets=sets, names=names, given=given, baselines=arm_indices, cautions=cautions)
 
 
-def _vectors(dim: int, contexts: Any) -> Sets:
+def _vectors(dim: int, contexts: Asked) -> Sets:
     sets = context_sets(contexts)
     if sets.contexts.shape[2] != dim:
         raise ShapeError(f"this experiment is for vectors of {dim} features; got {sets.contexts.shape[2]}.")
     return sets
 
 
-def _named(arms: Any, available: BoolArray) -> list[tuple[str, ...]]:
+def _named(arms: OfferedArms, available: BoolArray) -> list[tuple[str, ...]]:
     """Ids of the available arms of each set, given once for all or one list each."""
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence):
         raise ShapeError(f"arms must be a list of ids, one for each vector; got {arms!r:.60}.")
@@ -235,7 +246,7 @@ def _named(arms: Any, available: BoolArray) -> list[tuple[str, ...]]:
 
 
 def _places(
-    baseline: Sequence[Any], names: Sequence[tuple[str | int, ...]] | None, available: BoolArray, given: IntArray | None
+    baseline: Sequence[Arm], names: Sequence[tuple[str | int, ...]] | None, available: BoolArray, given: IntArray | None
 ) -> IntArray:
     """(n,) where the baseline arms stand among those that are available."""
     if len(baseline) != len(available):
@@ -246,7 +257,7 @@ def _places(
             positions[at] = -1
             continue
         count = int(available[at].sum())
-        offered: Sequence[Any] = (
+        offered: Sequence[Id] = (
             names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
         )
         arm_indices = {str(name): arm_index for arm_index, name in enumerate(offered)}  # 3 and "3" are one arm

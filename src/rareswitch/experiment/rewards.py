@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from rareswitch.core import LARGEST_SCALE, id_keys, key_bytes, number, result_text
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
-from rareswitch.experiment.requests import check_text, id_text, listed
+from rareswitch.experiment.requests import Id, check_text, id_text, listed
 from rareswitch.learner import clip_bounds
 from rareswitch.plan import duration_of
 from rareswitch.store import RewardRow
 
+#: What a decision earned, as callers give it; Decimals are of databases.
+RewardValue: TypeAlias = float | Decimal | np.generic
 #: Bytes of an event's name.
 LONGEST_EVENT = 128
 
@@ -26,8 +28,7 @@ class Rewards:
     --------
     Clicks, of which only those within a day are heard of; no click is a reward of 0:
 
-    >>> from datetime import timedelta
-    >>> Rewards(window=timedelta(days=1), default=0)
+    >>>     >>> Rewards(window=timedelta(days=1), default=0)
     Rewards(window=86400.0, default=0.0, several='one', kind=None, clip=None)
 
     Amounts of which a few may be very large: what is learned from lies between 0 and 200.
@@ -42,7 +43,7 @@ class Rewards:
     #: None: all count.
     window: Any = None
     #: What a decision earned whose reward did not come within the window; None: such decisions are not learned from.
-    default: Any = None
+    default: float | None = None
     #: "one" reward a decision, or the "sum" of several, each told apart by its event.
     several: Literal["one", "sum"] = "one"
     #: What the learner is to take them for, "binary" or "linear", where it can be told; by default it looks. Others
@@ -56,15 +57,15 @@ class Rewards:
         if self.window is not None:
             object.__setattr__(self, "window", duration_of("window", self.window))
         if self.default is not None:
-            given = float(self.default) if isinstance(self.default, bool) else self.default
-            object.__setattr__(self, "default", number("default", given, low=-LARGEST_SCALE, high=LARGEST_SCALE))
+            default = float(self.default) if isinstance(self.default, bool) else self.default
+            object.__setattr__(self, "default", number("default", default, low=-LARGEST_SCALE, high=LARGEST_SCALE))
         if self.several not in ("one", "sum"):
             raise ParameterError(f"several must be 'one' or 'sum'; got {self.several!r:.60}.")
         if self.kind not in (None, "binary", "linear"):
             raise ParameterError(f"kind must be 'binary' or 'linear'; got {self.kind!r:.60}.")
         if self.kind == "binary" and (self.sums or self.default not in (None, 0.0, 1.0)):
-            given = 'several="sum"' if self.sums else f"default={self.default:g}"
-            raise ParameterError(f'kind="binary" is for rewards of 0 and 1, and others come of {given}. Leave one out.')
+            cause = 'several="sum"' if self.sums else f"default={self.default:g}"
+            raise ParameterError(f'kind="binary" is for rewards of 0 and 1, and others come of {cause}. Leave one out.')
         if self.clip is not None:
             low, high = clip_bounds(self.clip)
             if self.kind == "binary":
@@ -82,7 +83,9 @@ class Rewards:
         return result_text(self)
 
 
-def reward_rows(rewards: Rewards, ids: Any, values: Any, events: Sequence[str] | None, time: float) -> list[RewardRow]:
+def reward_rows(
+    rewards: Rewards, ids: Sequence[Id], values: Sequence[RewardValue], events: Sequence[str] | None, time: float
+) -> list[RewardRow]:
     """What is kept of rewards, checked."""
     ids, values = listed("ids", ids), listed("values", values)
     events = None if events is None else listed("events", events)
@@ -129,7 +132,7 @@ def _other_value(row: RewardRow, old: RewardRow, rest: str = "") -> ConflictErro
     )
 
 
-def _value(id: Any, given: Any, *, binary: bool) -> float:  # noqa: A002
+def _value(id: Id, given: RewardValue, *, binary: bool) -> float:  # noqa: A002
     given = float(given) if isinstance(given, Decimal) else given
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
     if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
@@ -145,7 +148,7 @@ def _value(id: Any, given: Any, *, binary: bool) -> float:  # noqa: A002
     return float(given)
 
 
-def _event(given: Any) -> str:
+def _event(given: str) -> str:
     if not isinstance(given, str) or not 0 < len(given.encode(errors="replace")) <= LONGEST_EVENT:
         raise ParameterError(f"event must be a text of 1 to {LONGEST_EVENT} bytes; got {given!r:.60}.")
     check_text("event", given)

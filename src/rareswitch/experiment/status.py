@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rareswitch.core import ContextSets, FloatArray, Sets, Stats, context_sets, inverse_root
 from rareswitch.experiment.description import Description
@@ -111,7 +111,7 @@ def _sample(description: Description, store: Store, version: int) -> list[FloatA
     return [np.frombuffer(data, dtype="<f8").reshape(-1, description.learner.dim) for _, data in sets]
 
 
-def novelty(state: State, contexts: Any, available: Any = None) -> Novelty:
+def novelty(state: State, contexts: ContextSets | npt.ArrayLike, available: npt.ArrayLike | None = None) -> Novelty:
     """How uncertain the current policy's choices are on these sets, beside those that it was learned from.
 
     It is the mean of xᵀΛ⁻¹x over the arms that the policy plays, times n/d: with n decisions behind the Gram matrix Λ

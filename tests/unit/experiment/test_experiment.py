@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -73,7 +73,7 @@ def test_one_id_has_one_answer() -> None:
     first = trial.decide(contexts, id="r", now=1.0)
     again = trial.decide(contexts, id="r", now=9.0)
     assert (first.repeated, again.repeated) == (False, True)
-    assert replace(again, repeated=False) == first
+    assert msgspec.structs.replace(again, repeated=False) == first
     with pytest.raises(ConflictError, match="id 'r' was used before, for another request"):
         trial.decide(contexts[::-1], id="r")
     with pytest.raises(ConflictError, match="another request"):
@@ -206,7 +206,8 @@ def test_what_is_no_reward_is_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match="value must be a number"):
         trial.reward("r", value)
     assert trial.store.totals().rewards == 0
-    trial.decide([[Decimal(1), 0, 0], [0, Decimal("0.5"), 0], [0, 0, 1]], id="r")
+    vectors: Any = [[Decimal(1), 0, 0], [0, Decimal("0.5"), 0], [0, 0, 1]]
+    trial.decide(vectors, id="r")
     trial.reward("r", Decimal("0.25"))
     assert trial.audit("r").rewards == {"": 0.25}
 
