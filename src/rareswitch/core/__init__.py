@@ -78,23 +78,13 @@ from rareswitch.core.validation import (
 
 __all__ = ["EXACT", "BoolArray", "ContextSets", "Expansion", "FloatArray", "IntArray", "KeyArray"]
 __all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "Stats"]
-__all__ += ["Table", "TableCell", "absorb", "canonical_json", "cell_text", "check_value_count", "codec", "result_text"]
-__all__ += [
-    "context_sets",
-    "count_of",
-    "decoding",
-    "encode",
-    "exists",
-    "file_size",
-    "find_parts",
-    "finite_array",
-    "first_highest",
-]
-__all__ += ["frozen", "gather", "highest", "id_keys", "inverse_root", "is_number", "is_url", "keep_intervals"]
-__all__ += ["key_bytes", "keys_of_bytes", "kind", "largest", "lock", "log_growth", "make_executor", "making_file"]
-__all__ += ["name_of", "normals", "number", "one_key", "opened_parquet", "owned", "parameters", "pass_layers"]
-__all__ += ["plain_json", "probability_vector", "pyarrow", "read_only", "read_table", "read_whole", "reading"]
-__all__ += ["replacing", "run_shards", "seal_footer", "sealed", "semidefinite_root", "set_size", "sets_of"]
-__all__ += ["stream_key", "summable", "symmetric_matrices", "table", "text_keys", "uniforms", "uniforms_at"]
-__all__ += ["unit_at", "unit_ball", "unmasked", "vector", "whole", "workspace", "write_whole"]
-__all__ += ["data_frame", "draw_result", "percent_text"]
+__all__ += ["Table", "TableCell", "absorb", "canonical_json", "cell_text", "check_value_count", "codec"]
+__all__ += ["context_sets", "count_of", "data_frame", "decoding", "draw_result", "encode", "exists", "file_size"]
+__all__ += ["find_parts", "finite_array", "first_highest", "frozen", "gather", "highest", "id_keys", "inverse_root"]
+__all__ += ["is_number", "is_url", "keep_intervals", "key_bytes", "keys_of_bytes", "kind", "largest", "lock"]
+__all__ += ["log_growth", "make_executor", "making_file", "name_of", "normals", "number", "one_key", "opened_parquet"]
+__all__ += ["owned", "parameters", "pass_layers", "percent_text", "plain_json", "probability_vector", "pyarrow"]
+__all__ += ["read_only", "read_table", "read_whole", "reading", "replacing", "result_text", "run_shards"]
+__all__ += ["seal_footer", "sealed", "semidefinite_root", "set_size", "sets_of", "stream_key", "summable"]
+__all__ += ["symmetric_matrices", "table", "text_keys", "uniforms", "uniforms_at", "unit_at", "unit_ball", "unmasked"]
+__all__ += ["vector", "whole", "workspace", "write_whole"]

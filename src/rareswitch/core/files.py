@@ -8,7 +8,6 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
@@ -38,11 +37,11 @@ def pyarrow() -> tuple[Any, Any]:
 
 
 @contextmanager
-def replacing(path: str | Path, *, folder: bool = False) -> Iterator[Path]:
+def replacing(path: str | Path) -> Iterator[Path]:
     """A private file to write to, which takes the name ``path`` when the block ends well and is on the disk.
 
-    If the block ends by an exception, nothing appears. What was under the name before stays until then. With ``folder``
-    it is a folder to fill. What writers that were killed left beside it is removed.
+    If the block ends by an exception, nothing appears. What was under the name before stays until then. What writers
+    that were killed left beside it is removed.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> with replacing(folder / "a.txt") as temporary:
@@ -52,24 +51,15 @@ def replacing(path: str | Path, *, folder: bool = False) -> Iterator[Path]:
     """
     path = Path(path)
     try:
-        if folder:
-            path.parent.mkdir(parents=True, exist_ok=True)
         with _private_folder(path.parent) as private:
             temporary = private / "new"
-            if folder:
-                temporary.mkdir()
-            else:
-                temporary.touch()
+            temporary.touch()
             yield temporary
             _synchronize(temporary)
             temporary.replace(path)
             _synchronize(path.parent)
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
-
-
-#: A private folder to fill, which takes its name when the block ends well; else nothing appears.
-making_folder = partial(replacing, folder=True)
 
 
 @contextmanager

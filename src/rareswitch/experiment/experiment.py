@@ -339,7 +339,7 @@ class Experiment:
         """Where the experiment stands, and what its next update waits for."""
         return status_of(self.description, self.store, self.versions, now=seconds_of(now))
 
-    def audit(self, id: Id, context: Asked | None = None, arms: OfferedArms = None) -> Audit:  # noqa: A002
+    def audit(self, id: Id, context: Asked = None, arms: OfferedArms = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.
 
         Where its context set was not kept, give the request again: it is known by its hash.

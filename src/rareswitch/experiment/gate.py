@@ -60,15 +60,13 @@ class Gate:
         return HeldOut(share=self.holdout, context_sample_rate=context_sample_rate)
 
 
-def gate_of(given: Gate | bool | None, learner: Learner) -> Gate | None:
+def gate_of(given: Gate | bool, learner: Learner) -> Gate:
     """A gate from what people write: True, or the gate itself; refused where held-out decisions would be lost.
 
     >>> from rareswitch.learner import Foresight
     >>> gate_of(True, Foresight(dim=2)) == Gate()
     True
     """
-    if given is None or given is False:
-        return None
     if given is not True and not isinstance(given, Gate):
         raise ParameterError(f"gate must be True, or Gate(level=…, loss=…, holdout=…); got {given!r:.60}.")
     if not learner.parts.statistics.pooled:

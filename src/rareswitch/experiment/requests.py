@@ -24,7 +24,7 @@ Id: TypeAlias = int | str
 #: When something is: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970; None: now.
 Moment: TypeAlias = dt.date | str | float | None
 #: What one or many requests are about: records by field, a table of them; without features vectors of arms.
-Asked: TypeAlias = Record | Contexts | npt.ArrayLike | ContextSets
+Asked: TypeAlias = "Record | Contexts | npt.ArrayLike | ContextSets | None"
 #: An arm as a caller names it.
 Arm: TypeAlias = str | float | None
 

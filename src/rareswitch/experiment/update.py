@@ -166,7 +166,7 @@ class Updates:
         progress: Bar | None,
     ) -> Advance:
         """Publish the next policy after those that are known, if it is due and the gate lets it pass."""
-        gate, known = gate_of(gate, self.description.learner), self.versions.known
+        gate, known = gate_of(gate, self.description.learner) if gate else None, self.versions.known
         current = known[-1]
         if self.store.head() != current.number:
             return self._made_elsewhere(current.number + 1)
@@ -187,7 +187,7 @@ class Updates:
         self, *, now: float, forecast: Forecast | None, gate: Gate | bool | None, executor: Executor | None
     ) -> Advance:
         """What an update made now would do; nothing is changed."""
-        gate, known = gate_of(gate, self.description.learner), self.versions.refresh()
+        gate, known = gate_of(gate, self.description.learner) if gate else None, self.versions.refresh()
         standing = progress_of(self.description, self.store, known, now)
         if not standing.versions[-1].decisions:
             return self._not_made(unlearnable(standing), preview=True)
