@@ -85,11 +85,11 @@ HUGE = "x" * 10_000_000
         (np.float64(1.0), "got float64"),
         (True, "got bool True"),
         (np.True_, "whole number or a string"),
-        (None, "got NoneType None"),
-        ("", "1 to 128 bytes; got 0 characters"),
+        (None, "got NoneType None.*Pass .*own name or number"),
+        ("", "1 to 128 bytes; got 0 characters.*Pass .*own name or number"),
         (HUGE, "1 to 128 bytes; got 10000000 characters"),
         ("ü" * 65, "1 to 128 bytes; got 65 characters"),
-        ("a\ud800", "lone surrogate"),
+        ("a\ud800", "lone surrogate.*Pass .*hash"),
         (b"a", r"got bytes b'a'.*id.decode\(\)"),
         (uuid.UUID(int=5), r"got UUID .*Pass str\(id\)"),
         ((1, 0), "got tuple"),
@@ -135,11 +135,3 @@ def test_collections_of_another_form_are_refused() -> None:
     for ids in ([1, 2], range(10**15), ["a"] * 4, id_keys(range(2))):
         with pytest.raises(ShapeError, match="3 sets take 3 ids; got"):
             id_keys(ids, 3)
-
-
-@pytest.mark.parametrize(
-    ("id", "remedy"), [("", "own name or number"), (None, "own name or number"), ("\ud800", "hash")]
-)
-def test_ids_that_are_none_have_a_remedy(id: Any, remedy: str) -> None:  # noqa: A002
-    with pytest.raises(ParameterError, match=f"Pass .*{remedy}"):
-        one_key(id)

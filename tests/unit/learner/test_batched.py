@@ -233,28 +233,6 @@ def test_updates_are_the_algorithms_own_grid() -> None:
         fresh(policies=3, grid=paper_grid(1000))
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"horizon": 1}, "horizon must be at least 2"),
-        ({"horizon": None}, "horizon must be given: it is decisions in all, T; got None"),
-        ({"dim": 0}, "dim must be at least 1"),
-        ({"arms": 0}, "arms must be at least 1"),
-        ({"delta": 0.0}, "delta must be"),
-        ({"noise": -1.0}, "noise must be"),
-        ({"norm": np.nan}, "norm must be"),
-        ({"ridge": 0.0}, "ridge must be"),
-        ({"confidence": "loose"}, "'paper', 'tight' or a number"),
-        ({"confidence": -1.0}, "confidence must be"),
-        ({"policies": 1001}, "policies must be between 1 and 1000"),
-        ({"grid": [10, 20]}, "grid ends at 20 where the horizon is 1000"),
-    ],
-)
-def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        fresh(**settings)
-
-
 def test_one_feature_and_arms_of_different_lengths() -> None:
     """Algorithm 5 has nothing to leave out of one dimension; it did not get through its second batch."""
     rng = np.random.default_rng(1)

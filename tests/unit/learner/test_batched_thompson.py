@@ -1,9 +1,7 @@
 import math
 
 import numpy as np
-import pytest
 
-from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchedThompsonSampling
 from reference.loop import steps
@@ -22,8 +20,3 @@ def test_plays_of_no_plain_arm_more_than_double_within_a_batch() -> None:
         assert np.prod(grown / plays) >= 2.0 * (1 - 1e-6) or done.state.done
         batches += 1
     assert math.log2(3000) <= batches <= learner.switch_bound
-
-
-def test_bad_growth_is_refused() -> None:
-    with pytest.raises(ParameterError, match="growth, the factor C by which determinants grow"):
-        BatchedThompsonSampling(dim=2, arms=2, horizon=100, growth=1.0)

@@ -1,10 +1,7 @@
 import math
-from typing import Any
 
 import pytest
 
-from rareswitch.errors import ParameterError
-from rareswitch.learner import LinUCB
 from rareswitch.learner.confidence import independent_intervals, self_normalized_intervals
 from rareswitch.plan import recommend
 
@@ -69,11 +66,3 @@ def test_self_normalized_intervals_are_their_formula() -> None:
     assert paper.multiplier(3.0) == paper.multiplier(9.0) == pytest.approx(2 * math.sqrt(10 * math.log(2e4)))
     assert self_normalized_intervals(1.5, dim=10, horizon=1000).multiplier(7.0) == 1.5
     assert self_normalized_intervals("tight", dim=2, horizon=10, noise=0.2, norm=0.5).ridge == pytest.approx(0.16)
-
-
-@pytest.mark.parametrize(
-    ("mode", "words"), [("loose", "'paper', 'tight' or a number; got 'loose'"), (-1.0, "at least 0 .*; got -1.0")]
-)
-def test_modes_that_there_are_none_of_are_refused(mode: Any, words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        LinUCB(dim=3, arms=4, horizon=100, confidence=mode)

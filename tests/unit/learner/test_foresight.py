@@ -9,7 +9,7 @@ import pytest
 from rareswitch import simulate
 from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, uniforms
 from rareswitch.design import GOptimal
-from rareswitch.errors import BatchError, LevelWarning, ParameterError
+from rareswitch.errors import BatchError, LevelWarning
 from rareswitch.lab.worlds import Rounds, World, make_world
 from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, posterior
 from rareswitch.learner import foresight as room
@@ -204,27 +204,6 @@ def test_any_horizon_and_any_number_of_updates(horizon: int, policies: int | Non
     world = make_world("varying", dim=6, arms=4, noise=0.5)
     run = simulate(Foresight(dim=6, horizon=horizon, policies=policies, intercept=False), world, seed=1)
     assert run.policies == (min(horizon, 8) if policies is None else policies)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"policies": 0}, "policies must be at least 1"),
-        ({"policies": 101}, "policies must be at most the horizon, 100 decisions; got 101"),
-        ({"design_share": 1.5}, "design_share must be"),
-        ({"delta": 0.0}, "delta must be"),
-        ({"dim": 0}, "dim must be"),
-        ({"horizon": 1}, "horizon must be"),
-        ({"grid": geometric_grid(50, 3)}, "the grid ends at 50"),
-        ({"grid": geometric_grid(100, 3), "policies": 3}, "not both"),
-        ({"seed": -1}, "seed must be"),
-        ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
-        ({"intercept": 1}, "intercept must be True or False"),
-    ],
-)
-def test_bad_settings_are_explained(bad: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        Foresight(**{"dim": 3, "horizon": 100} | bad)
 
 
 def test_the_usual_grid() -> None:

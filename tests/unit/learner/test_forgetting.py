@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray, Stats
-from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
 from rareswitch.learner.logistic import LOGISTIC, expanded, logistic_posterior
 from rareswitch.learner.posterior import logistic
@@ -156,17 +155,6 @@ def test_late_rewards_of_faded_batches_count() -> None:
     # of 300 decisions' weight a third now says 4: the mean is 2, where it was 1
     assert plain[0] == pytest.approx(1.0, abs=0.15)
     assert corrected[0] == pytest.approx(2.0, abs=0.3)
-
-
-@pytest.mark.parametrize("discount", [0.0, -0.5, 1.5, float("nan"), "0.5", None])
-def test_weights_outside_0_to_1_are_refused(discount: Any) -> None:
-    with pytest.raises(ParameterError, match="discount"):
-        Foresight(intercept=False, dim=2, discount=discount)
-
-
-def test_proved_intervals_do_not_go_with_forgetting() -> None:
-    with pytest.raises(ParameterError, match="for a θ that stays"):
-        Foresight(dim=2, arms=3, horizon=1000, noise_bound=1.0, discount=0.5)
 
 
 @pytest.mark.filterwarnings("ignore::rareswitch.errors.LevelWarning")

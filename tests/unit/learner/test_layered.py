@@ -126,12 +126,6 @@ def test_a_learner_without_widths_learns_all_the_same() -> None:
     assert found.run.policies > 10
 
 
-@pytest.mark.parametrize("bad", [{"delta": 2.0}, {"delta": "a"}, {"ridge": 0.0}, {"ridge": None}, {"ridge": -1.0}])
-def test_bad_settings_of_rarely_switch_are_explained(bad: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match=next(iter(bad))):
-        RarelySwitchSupLinUCB(dim=3, arms=4, horizon=100, **bad)
-
-
 def test_the_published_constants_of_the_suplin_family() -> None:
     sizes: dict[str, Any] = {"dim": 3, "arms": 5, "horizon": 1000, "delta": 0.1}
     tests = 2 * 5 * 1000 / 0.1

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
-from rareswitch.errors import ParameterError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
 from rareswitch.learner.clocks import ModelGrowth
@@ -181,23 +180,6 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     following = learner.next(state, learner.summarize(state, rows))
     assert following.horizon == HORIZON
     assert len(following.batch_sizes) == len(state.batch_sizes) - 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"reserve": 2}, "give the horizon, and no grid"),
-        ({"reserve": 2, "grid": [100, 1000]}, "give the horizon, and no grid"),
-        ({"reserve": 7, "horizon": 1000}, "reserve must leave at least two of the policies to the schedule; got"),
-        ({"reserve": -1, "horizon": 1000}, "reserve"),
-        ({"reserve": 1.5, "horizon": 1000}, "reserve"),
-        ({"reserve": "2", "horizon": 1000}, "reserve"),
-        ({"reserve": float("nan"), "horizon": 1000}, "reserve"),
-    ],
-)
-def test_reserves_that_make_no_sense_are_refused(settings: dict[str, Any], text: str) -> None:
-    with pytest.raises(ParameterError, match=text):
-        Foresight(dim=3, **settings)
 
 
 def test_a_first_batch_or_nothing_but_zeros_never_strikes() -> None:

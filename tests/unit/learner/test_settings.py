@@ -60,28 +60,71 @@ def test_a_grid_may_be_a_list(grid: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "words"),
+    ("name", "bad", "words"),
     [
-        ({"grid": "20, 50"}, r"grid must be batch ends, as in \[100, 500, 1000\], or a grid"),
-        ({"grid": 100}, "grid must be batch ends"),
-        ({"grid": []}, "at least one and strictly increasing"),
-        ({"grid": [50, 20]}, "strictly increasing"),
-        ({"grid": [20, 50.5]}, "whole number"),
-        ({"grid": [20, 90], "horizon": 100}, "the grid ends at 90 where the horizon is 100"),
-        ({"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
-        ({"intercept": 1}, "intercept must be True or False; got 1"),
-        ({"design_share": "some"}, "design_share must be a number; got 'some'"),
-        ({"design_share": math.nan}, "design_share must be a finite number"),
-        ({"horizon": 100.5}, "horizon must be a whole number; got 100.5"),
-        ({"horizon": "100"}, "horizon must be a whole number; got '100'"),
-        ({"horizon": True}, "horizon must be a whole number; got True"),
-        ({"dim": None}, "dim must be given: it is features of an arm, d; got None"),
-        ({"seed": 1.5}, "seed must be a whole number"),
+        ("foresight", {"dim": None}, "dim must be given: it is features of an arm, d; got None"),
+        ("foresight", {"dim": 0}, "dim must be"),
+        ("foresight", {"horizon": 1}, "horizon must be"),
+        ("foresight", {"horizon": 100.5}, "horizon must be a whole number; got 100.5"),
+        ("foresight", {"horizon": "100"}, "horizon must be a whole number; got '100'"),
+        ("foresight", {"horizon": True}, "horizon must be a whole number; got True"),
+        ("foresight", {"horizon": 100, "policies": 0}, "policies must be at least 1"),
+        (
+            "foresight",
+            {"horizon": 100, "policies": 101},
+            "policies must be at most the horizon, 100 decisions",
+        ),
+        ("foresight", {"horizon": 100, "grid": [20, 100], "policies": 2}, "not both"),
+        ("foresight", {"horizon": 100, "grid": [20, 90]}, "the grid ends at 90 where the horizon is 100"),
+        ("foresight", {"grid": "20, 50"}, r"grid must be batch ends, as in \[100, 500, 1000\], or a grid"),
+        ("foresight", {"grid": 100}, "grid must be batch ends"),
+        ("foresight", {"grid": []}, "at least one and strictly increasing"),
+        ("foresight", {"grid": [50, 20]}, "strictly increasing"),
+        ("foresight", {"grid": [20, 50.5]}, "whole number"),
+        ("foresight", {"grid": ["a"]}, "grid: a batch end must be a whole number; got 'a'"),
+        ("foresight", {"grid": {"kind": "elsewhere", "ends": [1, 2]}}, "there is no kind 'elsewhere'"),
+        ("foresight", {"grid": {"kind": ["static-grid"]}}, "there is no kind"),
+        ("foresight", {"grid": {}}, "at least one and strictly increasing"),
+        ("foresight", {"grid": {"kind": "static-grid"}}, "static-grid needs the setting 'ends'"),
+        ("foresight", {"grid": {"kind": "static-grid", "ends": 5}}, "static-grid: Expected array, got int at ends"),
+        ("foresight", {"grid": {"kind": "static-grid", "ends": [9], "more": 1}}, "has no setting 'more'; it has ends"),
+        ("foresight", {"grid": {"kind": "g-optimal"}}, "grid must be batch ends"),
+        ("foresight", {"intercept": "yes"}, "intercept must be True or False; got 'yes'"),
+        ("foresight", {"intercept": 1}, "intercept must be True or False; got 1"),
+        ("foresight", {"design_share": "some"}, "design_share must be a number; got 'some'"),
+        ("foresight", {"design_share": math.nan}, "design_share must be a finite number"),
+        ("foresight", {"design_share": 1.5}, "design_share must be"),
+        ("foresight", {"delta": 0.0}, "delta must be"),
+        ("foresight", {"seed": 1.5}, "seed must be a whole number"),
+        ("foresight", {"seed": -1}, "seed must be"),
+        *(("foresight", {"discount": wrong}, "discount") for wrong in (0.0, -0.5, 1.5, math.nan, "0.5", None)),
+        ("foresight", {"arms": 3, "horizon": 100, "noise_bound": 1.0, "discount": 0.5}, "for a θ that stays"),
+        ("foresight", {"reserve": 2}, "give the horizon, and no grid"),
+        ("foresight", {"reserve": 2, "grid": [100, 1000]}, "give the horizon, and no grid"),
+        (
+            "foresight",
+            {"reserve": 7, "horizon": 1000},
+            "reserve must leave at least two of the policies to the",
+        ),
+        *(("foresight", {"reserve": wrong, "horizon": 1000}, "reserve") for wrong in (-1, 1.5, "2", math.nan)),
+        ("batch-linucb", {"horizon": 1}, "horizon must be at least 2"),
+        ("batch-linucb", {"horizon": None}, "horizon must be given: it is decisions in all, T; got None"),
+        ("batch-linucb", {"dim": 0}, "dim must be at least 1"),
+        ("batch-linucb", {"arms": 0}, "arms must be at least 1"),
+        ("batch-linucb", {"delta": 0.0}, "delta must be"),
+        ("batch-linucb", {"noise": -1.0}, "noise must be"),
+        ("batch-linucb", {"norm": math.nan}, "norm must be"),
+        ("batch-linucb", {"ridge": 0.0}, "ridge must be"),
+        ("batch-linucb", {"policies": 501}, "policies must be between 1 and 500"),
+        ("batch-linucb", {"grid": [10, 20]}, "grid ends at 20 where the horizon is 500"),
+        ("batched-thompson", {"growth": 1.0}, "growth, the factor C by which determinants grow"),
+        *(("rarely-switch-suplinucb", {"ridge": wrong}, "ridge") for wrong in (0.0, None, -1.0)),
+        *(("rarely-switch-suplinucb", {"delta": wrong}, "delta") for wrong in (2.0, "a")),
     ],
 )
-def test_bad_settings_are_explained(bad: dict[str, Any], words: str) -> None:
+def test_bad_settings_are_explained(name: str, bad: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        Foresight(**{"dim": 3} | bad)
+        make_learner(name, **({"dim": 3} if name == "foresight" else SIZES) | bad)
 
 
 def test_learners_are_values() -> None:
@@ -134,24 +177,6 @@ def test_what_json_cannot_keep_is_refused() -> None:
         InputError, match=r"only what is made of .* can be identified and kept in files; it holds a Own"
     ):
         plain_settings(BatchLinUCBDG(**SIZES, designer=Own()))
-
-
-@pytest.mark.parametrize(
-    ("grid", "words"),
-    [
-        ({"kind": "elsewhere", "ends": [1, 2]}, "there is no kind 'elsewhere'"),
-        ({"kind": ["static-grid"]}, "there is no kind"),
-        ({}, "at least one and strictly increasing"),
-        ({"kind": "static-grid"}, "static-grid needs the setting 'ends'"),
-        ({"kind": "static-grid", "ends": 5}, "static-grid: Expected array, got int at ends"),
-        ({"kind": "static-grid", "ends": [100], "more": 1}, "static-grid has no setting 'more'; it has ends"),
-        ({"kind": "g-optimal"}, "grid must be batch ends"),
-        (["a"], "grid: a batch end must be a whole number; got 'a'"),
-    ],
-)
-def test_settings_of_files_that_are_none_are_explained(grid: Any, words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        make_learner("foresight", dim=3, horizon=100, grid=grid)
 
 
 @pytest.mark.parametrize(
