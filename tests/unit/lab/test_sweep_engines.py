@@ -103,16 +103,3 @@ def test_commands_take_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed[0] == printed[1]
     assert main(["contest", "--learners", "linucb 1", "--worlds", "fixed", "--horizons", "60", "--seeds", "1",
                  "--engine", "processes:1"]) == 0  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("engine", "words"),
-    [
-        ("spark", "spark"),
-        ("processes:0", "processes:0"),
-        ("dask:tcp://127.0.0.1:9", "127.0.0.1:9"),
-    ],
-)
-def test_engines_that_cannot_be_had_are_named(engine: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*COMMAND, "--engine", engine]) == 2
-    assert words in capsys.readouterr().err

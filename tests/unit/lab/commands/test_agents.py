@@ -28,18 +28,3 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert "time in decisions" in printed
     assert main(["agents", *SIZES, "--agents", "1", "4", "--learner", "oful"]) == 0
     assert "one agent's + M·A" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--agents", "0"], "agents must be between 1 and 600; got 0"),
-        (["--agents", "2", "601"], "agents must be between 1 and 600; got 601"),
-        (["--learner", "oful", "--agents", "601"], "agents must be between 1 and 600; got 601"),
-        (["--learner", "nobody"], "nobody"),
-        (["--engine", "cloud"], "cloud"),
-    ],
-)
-def test_bad_input_is_explained(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["agents", *SIZES, *arguments]) == 2
-    assert words in capsys.readouterr().err

@@ -102,27 +102,3 @@ def test_ctrl_c_shows_what_is_finished(capsys: pytest.CaptureFixture[str], monke
     assert "stopped after 8 finished runs." in captured.err
     assert "Standings at T = 60, 1 world," in captured.out
     assert "unfinished: fixed" in captured.out
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (["--learners", "nobody"], "nobody in the contest is called 'nobody'"),
-        (["--worlds", "nowhere"], "there is no world 'nowhere'"),
-        (["--worlds", "movielens"], "needs a folder of ratings"),
-        (["--worlds", "segment"], "the world 'segment' needs a folder of tables. Give it as tables (--tables)"),
-        (["--suite", "eleven"], "there is no suite 'eleven'; the suites are ten, field, changing"),
-        (["--half", "reporting"], "this suite has no halves"),
-        (["--suite", "field", "--half", "reporting", "--worlds", "iris", "wine"], "wine: not of the reporting half"),
-        (["--suite", "field", "--half", "better"], "the halves of a suite are development and reporting"),
-        (["--suite", "field", "--tables", "/nowhere"], "/nowhere: --tables must be a folder with some of segment.csv"),
-        (["--seeds", "0"], "seeds must be at least 1; got 0"),
-        (["--horizons", "1"], "--horizons must be at least 2; got 1"),
-        (["--data", "/nowhere"], "no such folder. Name a folder that holds"),
-        (["--markdown", "/nowhere/c.md"], "there is no folder /nowhere"),
-        (["--plots", "/dev/null/p"], "no folder can be made there"),
-    ],
-)
-def test_bad_contests_are_explained(extra: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL, *extra]) == 2
-    assert message in capsys.readouterr().err

@@ -163,37 +163,6 @@ def test_degenerate_sets_can_be_drawn(tmp_path: Path, points: FloatArray) -> Non
     assert is_png(picture)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--tol", "0"], "tol must be a finite number at least 1e-08; got 0.0"),
-        (["--threads", "0"], "threads must be at least 1"),
-        (["--plot-set", "none", "--plot", "x.png"], "--plot-set must name a set"),
-        (["--set-column", "user"], "no column 'user'"),
-        (["--distributional"], "at least two context sets"),
-        (["--method", "core"], "--method is for --distributional"),
-        (["--distributional", "--power", "2"], "--power is for --method core; got --method certified"),
-        (
-            ["--distributional", "--method", "core", "--g-optimal-share", "0.1"],
-            "--g-optimal-share is for --method certified",
-        ),
-        (["--sets", "5"], "--sets is for sets that are drawn from a world; got the file"),
-        (["--plot", "/nowhere/x.png"], "cannot be written"),
-        (["--plot", "x.nonsense"], "must end in .png"),
-        (["--plot", ""], "--plot must not be empty"),
-        (["--show", "-1"], "show must be at least 0"),
-    ],
-)
-def test_bad_options_give_one_line_and_status_2(
-    square: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
-) -> None:
-    assert main(["design", str(square), *options]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("rareswitch: error: ")
-    assert words in err
-    assert len(err.splitlines()) == 1
-
-
 def test_a_missing_plot_extra_is_named(
     square: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,42 +104,6 @@ def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)[0]["policies"] == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--learner", "ucb"], "there is no learner 'ucb'"),
-        (["--learner", "batch-linucb", "--world", "mars"], "there is no world 'mars'"),
-        (["--learner", "batch-linucb", "--horizon", "1"], "horizon must be at least 2"),
-        (["--learner", "batch-linucb-dg", "--horizon", "0"], "horizon must be at least 2"),
-        (["--learner", "batch-linucb", "--dim", "0"], "dim must be at least 1"),
-        (["--learner", "batch-linucb", "--arms", "0"], "arms must be at least 1"),
-        (["--learner", "batch-linucb", "--seeds", "0"], "seeds must be at least 1"),
-        (["--learner", "batch-linucb", "--first-seed", "-1"], "seed must be at least 0"),
-        (["--learner", "batch-linucb", "--noise", "-1"], "--noise must be a finite number at least 0"),
-        (["--learner", "batch-linucb", "--delta", "2"], "delta must be"),
-        (["--learner", "batch-linucb", "--confidence", "bold"], "'paper', 'tight' or a number"),
-        (["--learner", "batch-linucb", "--policies", "0"], "policies must be"),
-        (["--learner", "batch-linucb", "--grid", "10", "20"], "the grid ends at 20 where the horizon is 100000"),
-        (["--learner", "batch-linucb", "--grid", "20", "10"], "strictly increasing"),
-        (["--learner", "batch-linucb", "--policies", "2", "--grid", "10", "100000"], "not both"),
-        (["--learner", "foresight", "--design-share", "2"], "design-share must be"),
-        (
-            ["--learner", "batch-linucb", "--intercept"],
-            "--intercept is no setting of batch-linucb. Leave it out, or take foresight",
-        ),
-        (["--learner", "foresight", "--confidence", "1"], "--confidence is no setting of foresight"),
-    ],
-)
-def test_bad_options_give_one_line_and_status_2(
-    capsys: pytest.CaptureFixture[str], options: list[str], words: str
-) -> None:
-    assert main(["simulate", *options]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("rareswitch: error: ")
-    assert words in err
-    assert len(err.splitlines()) == 1
-
-
 @pytest.mark.parametrize("text", ["many", "10.5", "nan", "inf", "1e400", "1e25"])
 def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

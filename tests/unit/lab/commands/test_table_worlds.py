@@ -45,8 +45,3 @@ def test_visitors_of_an_experiment_come_from_a_table(
         == 0
     )
     assert json.loads(capsys.readouterr().out)["decisions"] == 120
-
-
-def test_a_table_that_is_not_there_is_said_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--world", "table:gone.csv", "--learner", "oful", "--horizon", "100"]) == 2
-    assert "gone.csv: cannot be read (No such file or directory)" in capsys.readouterr().err

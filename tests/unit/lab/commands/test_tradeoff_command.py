@@ -40,22 +40,6 @@ def test_a_tradeoff_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureF
     assert json.loads(capsys.readouterr().out) == first  # to the second, so they were not run again
 
 
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        (["--caps", "0"], "--caps must be at least 1; got 0"),
-        (["--dim", "3"], "dim must be even"),
-        (["--world", "lower-bound:9"], "Use at most 4"),
-        (["--world", "lower-bound:x"], "whole number of stages; got 'x'"),
-        (["--learners", "nobody"], "there is no learner 'nobody'"),
-        (["--seeds", "0"], "--seeds must be at least 1"),
-    ],
-)
-def test_bad_tradeoffs_are_explained(extra: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tradeoff", *SMALL, *extra]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_every_learner_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["compare", "--learners", "all", "--worlds", "gaussian", "--horizons", "60", "--dim", "3", "--arms", "4"]
     assert main([*command, "--seeds", "1", "--plot", str(tmp_path / "all.png"), "--quiet"]) == 0
@@ -72,32 +56,6 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
     runs = json.loads(capsys.readouterr().out)
     assert len(runs) == len(LEARNERS)
     assert {run["policies"] for run in runs} == {2}
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (
-            ["simulate", "--learner", "oful", "--growth", "1"],
-            "growth, the factor C by which determinants grow, must be a number above 1; got 1.0",
-        ),
-        (
-            ["simulate", "--learner", "linucb", "--growth", "2"],
-            "--growth is no setting of linucb. Leave it out, or take rarely-switch",
-        ),
-        (
-            ["simulate", "--learner", "oful", "--policies", "2"],
-            "--policies is no setting of oful. Leave it out, or take foresight",
-        ),
-        (["simulate", "--learner", "oful", "--cap", "0"], "cap must be at least 1; got 0"),
-        (["simulate", "--learner", "base", "--world", "gaussian"], "base is for plain arms"),
-        (["simulate", "--learner", "oful", "--world", "lower-bound", "--dim", "5"], "dim must be even"),
-        (["simulate", "--learner", "oful", "--world", "nowhere.npy"], "nowhere.npy"),
-    ],
-)
-def test_bad_commands_are_explained(command: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*command, "--horizon", "500", "--seeds", "1"]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_a_sequence_shorter_than_the_horizon_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
