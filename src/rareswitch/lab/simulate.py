@@ -72,19 +72,20 @@ class Recorder:
         self._left = 0
         self._ends: list[int] = []
         self._survivors: list[float] = []
-        self._stepped = self._walked = False
+        self._stepped = False
 
     def add(self, regrets: FloatArray, survivors: int | None) -> None:
-        """Count the regrets of the next decisions, one after the other: it does not matter how they are cut."""
+        """Count the regrets of the next decisions, one after the other: it does not matter how they are cut.
+
+        The survivors are their available arms in all; None where each decision had a policy of its own.
+        """
         cumulative = np.cumsum(np.concatenate([[self.total], regrets]))
         upto = int(np.searchsorted(self.times, self._made + len(regrets), side="right"))
         self.regrets[self._read : upto] = cumulative[self.times[self._read : upto] - self._made]
         self._read, self.total = upto, float(cumulative[-1])
         self._made += len(regrets)
-        if survivors is None:
-            self._walked = True
-        else:
-            self._left += survivors
+        self._stepped |= survivors is None
+        self._left += survivors or 0
 
     def retire(self) -> None:
         """The current policy has made its last decision."""
@@ -92,13 +93,6 @@ class Recorder:
         self._ends.append(self._made)
         self._survivors.append(self._left / (self._made - since))
         self._left = 0
-
-    def retired(self, ends: IntArray | None) -> None:
-        """Policies have retired on a walk, after so many decisions; None if one does after every step."""
-        if ends is None:
-            self._stepped = True
-        else:
-            self._ends.extend(ends.tolist())
 
     def run(self, state: State, world: World, *, seed: int, name: str | None) -> Run:
         """The finished run, which has come to this state."""
@@ -114,7 +108,7 @@ class Recorder:
             times=self.times,
             regrets=self.regrets,
             batch_ends=np.array([] if self._stepped else self._ends, dtype=np.int64),
-            survivors=np.array([] if self._walked else self._survivors),
+            survivors=np.array([] if self._stepped else self._survivors),
         )
 
 
@@ -341,21 +335,19 @@ class Loop:
         self.recorder.add(drawn.regrets(decisions.arms), int(decisions.survivors.sum()))
 
     def _walk(self, drawn: DrawnRounds, walker: Walker, table: FloatArray) -> int:
-        changes = drawn.first + len(drawn) if self.cap is None else self.cap - self.state.policies
-        walk = walker(self.state, drawn.sets, table, changes)
-        self.state = walk.state
-        self.recorder.add(drawn.part(0, len(walk.arms)).regrets(walk.arms), None)
-        self.recorder.retired(walk.ends)
-        return len(walk.arms)
+        changes = len(drawn) if self.cap is None else self.cap - self.state.policies
+        self.state, arms = walker(self.state, drawn.sets, table, changes)
+        self.recorder.add(drawn.part(0, len(arms)).regrets(arms), None)
+        return len(arms)
 
     def _stretch(self, drawn: DrawnRounds) -> int:
         """Decide until the next policy is due, the batch ends or the chunk does."""
-        # looking far ahead is wasted where the next policy comes soon
+        # looking far ahead is wasted where the next policy comes soon: mostly after as many decisions as the last
         ahead = min(len(drawn), self.state.stop - drawn.first, self.window)
         drawn = drawn.part(0, -(-ahead // self.agents) * self.agents)
         decisions = drawn.decide(self.state.policy)
         due = self.learner.due(self.state, drawn.sets, decisions, self.summary)
-        self.window = min(self.longest, 2 * self.window) if due is None else 16
+        self.window = min(self.longest, 2 * self.window)
         if due is not None:
             drawn = drawn.part(0, -(-due // self.agents) * self.agents)
             decisions = decisions.upto(len(drawn))
@@ -365,6 +357,8 @@ class Loop:
         self.summary = part if self.summary is None else self.summary + part
         if part.expanded:
             self.rows.append(replace(rows, sets=None, places=None))
+        if due is not None:
+            self.window = min(self.longest, max(16, self.summary.decided))
         if due is not None or self.state.start + self.summary.decided >= self.state.stop:
             self.state = self.learner.next(self.state, self.learner.fitted(self.state, self.summary, self._again))
             self.summary, self.rows = None, []
