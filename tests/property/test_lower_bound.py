@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from rareswitch import simulate
 from rareswitch.core import FloatArray, IntArray
 from rareswitch.errors import ContextNormError, ParameterError, RareswitchError, ShapeError
-from rareswitch.lab.worlds import (
-    LowerBoundWorld,
-    every_instance,
-    every_sign,
-    most_stages,
-    switch_lower_bound,
-    theorem_range,
-)
+from rareswitch.lab.worlds import LowerBoundWorld, every_instance, switch_lower_bound, theorem_range
+from rareswitch.lab.worlds.lower_bound import every_sign, most_stages
 from rareswitch.learner import BatchLinUCB
 
 

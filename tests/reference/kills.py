@@ -25,7 +25,7 @@ import numpy as np
 from rareswitch.cli import main
 from rareswitch.lab import Run as SimulatedRun
 from rareswitch.lab import load_runs
-from rareswitch.lab.results import add_runs
+from rareswitch.lab.sweep import add_runs
 from reference.runs import run_of
 
 #: Calls that Python tells of; those of synchronizing and of writing a whole file are told of by hand.

@@ -2,9 +2,8 @@
 
 from rareswitch.lab.collaborate import collaborate
 from rareswitch.lab.contest import ENTRANTS, FROM_FILES, SUITES, choose_entrants, contest, left_out, world_at
-from rareswitch.lab.results import load_runs
 from rareswitch.lab.simulate import Run, checkpoints, simulate
-from rareswitch.lab.sweep import budgeted, learner_for, sweep, tradeoff
+from rareswitch.lab.sweep import budgeted, learner_for, load_runs, sweep, tradeoff
 from rareswitch.lab.traffic import Traffic, play
 from rareswitch.lab.worlds import make_world
 

@@ -6,13 +6,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import starmap
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rareswitch.design import GOptimal
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
-from rareswitch.lab.sweep import Sweep, learner_for, one_sweep, sweep
+from rareswitch.lab.sweep import Case, Sweep, learner_for, run_cases
 from rareswitch.lab.worlds import NamedWorld, World
 from rareswitch.learner import Learner, StaticGrid, geometric_grid
 
@@ -318,20 +318,15 @@ def contest(
     other = [place for place in places if place in chosen.worlds and place not in chosen.of(half)]
     if other:
         raise InputError(f"{', '.join(other)}: not of the {half} half of the suite. Leave out half, or these worlds.")
-    makers = {label: entrant.make for label, entrant in entrants.items()}
-    worlds = {(place, horizon): world_at(place, folders) for horizon in horizons for place in dict.fromkeys(places)}
-    for (_, horizon), world in worlds.items():
-        world(horizon)  # one that cannot be made is an error now
-    if not makers or not worlds or not seeds:
+    if not entrants or not places or not horizons or not seeds:
         raise InputError("a contest needs at least one entrant, world, horizon and seed.")
-    folder = None if path is None else _folder(Path(path))
-
-    def one(place: str, horizon: int) -> Sweep:
+    folder, cases = None if path is None else _folder(Path(path)), []
+    for horizon, place in product(horizons, dict.fromkeys(places)):
+        facts = {"place": place, "world": world_at(place, folders), "horizon": horizon}
         file = None if folder is None else folder / f"{plain_name(place)}-{horizon}.parquet"
-        here = {place: worlds[place, horizon]}
-        return sweep(makers, here, horizons=[horizon], seeds=seeds, path=file, executor=executor, quiet=quiet)
-
-    return Contest(entrants=entrants, **vars(one_sweep(starmap(one, worlds))))
+        every = product(entrants.items(), seeds)
+        cases += [Case(name=label, make=e.make, seed=seed, path=file, **facts) for (label, e), seed in every]
+    return Contest(entrants=entrants, **vars(run_cases(cases, executor=executor, quiet=quiet)))
 
 
 def plain_name(place: str) -> str:

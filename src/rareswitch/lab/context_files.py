@@ -123,7 +123,6 @@ def _from_table(path: Path, set_column: str) -> ContextFile:
 def _padded(path: Path, rows: FloatArray, set_of: IntArray) -> tuple[ContextSets, IntArray]:
     """The sets of rows (n, d), and how many arms each has."""
     counts, by_set = np.bincount(set_of), np.argsort(set_of, kind="stable")
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     entries = len(counts) * int(counts.max()) * rows.shape[1]
     if entries > _MOST_ENTRIES:
         raise FileFormatError(
@@ -131,7 +130,4 @@ def _padded(path: Path, rows: FloatArray, set_of: IntArray) -> tuple[ContextSets
             f"{entries * 8 / 2**30:.1f} GiB; the limit is {_MOST_ENTRIES * 8 / 2**30:g}. Put small and large sets into "
             "files of their own."
         )
-    contexts = np.zeros((len(counts), counts.max(), rows.shape[1]))
-    available = np.zeros(contexts.shape[:2], dtype=np.bool_)
-    contexts[set_of[by_set], within], available[set_of[by_set], within] = rows[by_set], True
-    return ContextSets(contexts, available), counts
+    return ContextSets.from_ragged(np.split(rows[by_set], np.cumsum(counts)[:-1])), counts

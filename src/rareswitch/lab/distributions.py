@@ -40,13 +40,10 @@ class _Sized:
         set_size(self.dim, self.arms, low=self._least)
 
     def _normals(self, seed: int, stream: str, first: int, count: int) -> FloatArray:
-        return normals(seed, stream, first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
+        return normal_vectors(seed, stream, first, (count, self.arms, self.dim))
 
     def _directions(self, seed: int, stream: str, first: int, count: int) -> FloatArray:
-        x = self._normals(seed, stream, first, count)
-        # not vecdot, whose sums depend on where in memory a vector lies under some kernels of BLAS
-        x /= np.linalg.norm(x, axis=2, keepdims=True)
-        return x
+        return unit_vectors(seed, stream, first, (count, self.arms, self.dim))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,6 +288,20 @@ class VaryingArms(Sourced):
         left = self.least + np.floor(u[:, 0] * (self.arms - self.least + 1)).astype(int)
         rank = np.argsort(np.argsort(u[:, 1:] + 2.0 * ~sets.available, axis=1), axis=1)
         return ContextSets(sets.contexts, sets.available & (rank < left[:, None]))
+
+
+def normal_vectors(seed: int, stream: str, first: int, shape: tuple[int, int, int]) -> FloatArray:
+    """Standard normal vectors (n, K, d)."""
+    count, arms, dim = shape
+    return normals(seed, stream, first, count, arms * dim).reshape(shape)
+
+
+def unit_vectors(seed: int, stream: str, first: int, shape: tuple[int, int, int]) -> FloatArray:
+    """Random directions (n, K, d), vectors of length 1."""
+    x = normal_vectors(seed, stream, first, shape)
+    # not vecdot, whose sums depend on where in memory a vector lies under some kernels of BLAS
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    return x
 
 
 def _choice(masses: FloatArray, u: FloatArray) -> IntArray:

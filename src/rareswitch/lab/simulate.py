@@ -289,7 +289,8 @@ def simulate(
     chunk = -(-chunk_size(world.arms, world.dim) // agents) * agents
     # with more arms than that, asking what each would pay takes longer than steps
     alone = agents == 1 and min_propensity is None
-    walker = find_walker(learner) if world.arms <= chunk and alone and total == learner.horizon else None
+    steps = alone and learner.clock.every_step and world.arms <= chunk and total == learner.horizon
+    walker = find_walker(learner) if steps else None
     state, most = learner.begin(min_propensity=min_propensity), None if cap is None else whole("cap", cap)
     loop = Loop(learner, state, agents=agents, cap=most, window=chunk, horizon=total)
     for drawn in draw_chunks(world, seed=seed, stop=total, chunk=chunk):

@@ -1,27 +1,33 @@
-"""Many runs: learners × worlds × horizons × seeds, resumable; under caps on the number of policies."""
+"""Many runs: learners × worlds × horizons × seeds, resumable; under caps on the number of policies.
+
+Runs are kept in Parquet files, written whole or not at all; several writers of one file all keep their runs.
+"""
 
 import hashlib
 import math
+import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rareswitch.core import run_shards, whole
+from rareswitch.core import lock, opened_parquet, pyarrow, replacing, run_shards, seal_footer, whole
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
-from rareswitch.lab.results import add_runs, load_runs
 from rareswitch.lab.simulate import DrawnRounds, Run, check_length, simulate
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, make_learner, takes
 from rareswitch.report import ProgressBar
 from rareswitch.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def learner_for(world: World, name: str, *, horizon: int, seed: int, noise: float, **settings: Any) -> Learner:
@@ -51,7 +57,7 @@ USUAL = 2.0
 STALE = {"linucb": "linucb-grid", "thompson": "thompson-grid", "linmed": "linmed-grid"}
 
 
-def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, dict[str, Any]]:
+def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, dict[str, float]]:
     """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
 
     Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
@@ -81,35 +87,6 @@ WorldFactory = Callable[[int], World]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Sweep:
-    """What a sweep brought back."""
-
-    #: In the order learners, worlds, horizons, seeds; the finished ones.
-    runs: list[Run]
-    #: Whether Ctrl-C ended it; the runs finished until then are all here.
-    interrupted: bool
-    #: How many runs were taken from the file.
-    resumed: int
-    #: Why a learner (by name) was not run in a world (by name): it is not made for it.
-    skipped: dict[tuple[str, str], str]
-
-
-def one_sweep(parts: Iterable[Sweep]) -> Sweep:
-    """Sweeps made one after the other, up to the first that was interrupted, as one."""
-    runs: list[Run] = []
-    skipped: dict[tuple[str, str], str] = {}
-    resumed, interrupted = 0, False
-    for part in parts:
-        runs += part.runs
-        skipped |= part.skipped
-        resumed += part.resumed
-        interrupted = part.interrupted
-        if interrupted:
-            break
-    return Sweep(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Case:
     """One run of a sweep, before it is run."""
 
@@ -119,9 +96,9 @@ class Case:
     world: World | WorldFactory
     horizon: int
     seed: int
-    cap: int | None
-    #: Decisions of the cases before it.
-    before: int
+    cap: int | None = None
+    #: The file in which its run is kept.
+    path: Path | None = None
 
     def find_world(self) -> World:
         """The world, checked to be long enough; it does not travel with the case."""
@@ -135,10 +112,31 @@ class Case:
         return self.make(self.find_world(), self.horizon, self.seed)
 
     @property
+    def group(self) -> tuple[str, str, int, int | None]:
+        """What it has in common with those that differ in the seed alone."""
+        return self.name, self.place, self.horizon, self.cap
+
+    @property
     def key(self) -> str:
         """What tells this run from all others."""
         facts = (self.name, self.place, str(self.seed), repr(self.learner), f"cap={self.cap}")
         return " | ".join((*facts, fingerprint(self.find_world(), self.horizon, self.seed), __version__))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sweep:
+    """What a sweep brought back."""
+
+    #: The finished runs, in the order learners, worlds, horizons, seeds.
+    runs: list[Run]
+    #: Of each run.
+    cases: list[Case]
+    #: Whether Ctrl-C ended it; the runs finished until then are all here.
+    interrupted: bool
+    #: How many runs were taken from the file.
+    resumed: int
+    #: Why a learner (by name) was not run in a world (by name): it is not made for it.
+    skipped: dict[tuple[str, str], str]
 
 
 def sweep(
@@ -181,83 +179,97 @@ def sweep(
     >>> [(run.horizon, run.seed) for run in found.runs]
     [(100, 0), (100, 1), (200, 0), (200, 1)]
     """
-    horizons, seeds = list(dict.fromkeys(horizons)), list(dict.fromkeys(seeds))
-    cases: list[Case] = []
-    for (name, make), (place, world), horizon, seed in product(learners.items(), worlds.items(), horizons, seeds):
-        before = cases[-1].before + cases[-1].horizon if cases else 0
-        cases.append(
-            Case(name=name, make=make, place=place, world=world, horizon=horizon, seed=seed, cap=cap, before=before)
-        )
+    file, horizons, seeds = None if path is None else Path(path), dict.fromkeys(horizons), dict.fromkeys(seeds)
+    cases = [
+        Case(name=name, make=make, place=place, world=world, horizon=horizon, seed=seed, cap=cap, path=file)
+        for name, make in learners.items()
+        for place, world in worlds.items()
+        for horizon, seed in product(horizons, seeds)
+    ]
+    return run_cases(cases, executor=executor, quiet=quiet)
+
+
+def run_cases(cases: Sequence[Case], *, executor: Executor | None = None, quiet: bool = False) -> Sweep:
+    """Make the runs that the cases' files do not hold, and keep each in its file as soon as it is finished."""
     if not cases:
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
-    # an unwritable path is an error now, not after the first run; and what a killed sweep left beside it goes
-    kept = {} if path is None else _kept(cases, path)
+    files: dict[Path, dict[str, Run]] = {}
+
+    def kept(case: Case) -> dict[str, Run]:
+        """The runs of the case's file, which is read when the first case of it is due."""
+        if case.path is None:
+            return {}
+        if case.path not in files:
+            files[case.path] = _kept([other for other in cases if other.path == case.path], case.path)
+        return files[case.path]
+
+    kept(cases[0])  # an unwritable path is an error now, not after the first run
     for case in cases:
-        if case.seed == seeds[0]:  # what cannot be made is an error before any work
+        if case.seed == cases[0].seed:  # what cannot be made is an error before any work
             with suppress(UnsuitableError):
                 _ = case.learner
-    #: By key, in the order of the cases; None while a run is under way.
-    finished: dict[str, Run | None] = {}
-    resumed = 0
-    interrupted = False
-    skipped: dict[tuple[str, str], str] = {}
-    under_way: deque[tuple[str, Case]] = deque()
+    finished: dict[Case, Run] = {}
+    skipped: dict[tuple[str, str, int, int | None], str] = {}
+    under_way: deque[tuple[Case, str]] = deque()
+    resumed, interrupted = 0, False
 
     def missing() -> Iterator[Case]:
         """The cases whose runs are not kept, found as the executor asks for them."""
         nonlocal resumed
         for case in cases:
-            if (case.name, case.place) in skipped:
+            if case.group in skipped:
                 continue
             try:
                 key = case.key
             except UnsuitableError as error:
-                skipped[case.name, case.place] = str(error)
+                skipped[case.group] = str(error)
                 continue
-            if key in kept:
-                finished[key] = kept[key]
+            if run := kept(case).get(key):
+                finished[case] = run
                 resumed += 1
             else:
-                finished[key] = None
-                under_way.append((key, case))
+                under_way.append((case, key))
                 yield case
 
-    total = sum(case.horizon for case in cases)
+    *before, total = accumulate((case.horizon for case in cases), initial=0)
+    starts = dict(zip(cases, before, strict=True))
     with ProgressBar("simulating", quiet=quiet) as bar:
 
         def show(made: int) -> None:
-            _, case = under_way[0]
-            bar(case.before + made, total, f"{case.name} in {case.place}, seed {case.seed}")
+            case, _ = under_way[0]
+            bar(starts[case] + made, total, f"{case.name} in {case.place}, seed {case.seed}")
 
         # here a run can tell how far it is; from elsewhere only whole runs come back
         try:
             function = partial(run_case, progress=show) if executor is None else run_case
             for run in run_shards(function, missing(), executor, label="run"):
-                show(under_way[0][1].horizon)
-                key, case = under_way.popleft()
+                show(under_way[0][0].horizon)
+                case, key = under_way.popleft()
                 if isinstance(run, str):
-                    skipped[case.name, case.place] = run
+                    skipped[case.group] = run
                     continue
-                if path is not None:  # with what others have added since, which need not be run here
-                    kept |= add_runs(kept | {key: run}, path)
-                finished[key] = kept[key] = run  # not before it is kept, as Ctrl-C may come in between
+                if case.path is not None:  # with what others have added since, which need not be run here
+                    files[case.path] |= add_runs(files[case.path] | {key: run}, case.path)
+                finished[case] = run  # not before it is kept, as Ctrl-C may come in between
         except KeyboardInterrupt:
             interrupted = True
-    runs = [run for run in finished.values() if run is not None]
-    return Sweep(runs=runs, interrupted=interrupted, resumed=resumed, skipped=skipped)
+    done = [case for case in cases if case in finished]
+    reasons = {(name, place): reason for (name, place, *_), reason in skipped.items()}
+    runs = [finished[case] for case in done]
+    return Sweep(cases=done, runs=runs, interrupted=interrupted, resumed=resumed, skipped=reasons)
 
 
-def _kept(cases: list[Case], path: str | Path) -> dict[str, Run]:
+def _kept(cases: list[Case], path: Path) -> dict[str, Run]:
     """The runs of a file, which must be one that can be added to unless it has all of them."""
     try:
         return add_runs({}, path)
     except FileFormatError:
-        found = load_runs(path) if Path(path).is_file() else {}
+        runs = load_runs(path) if path.is_file() else {}
         for case in cases:
             with suppress(UnsuitableError):  # it will be skipped
-                if case.key not in found:
+                if case.key not in runs:
                     raise
-        return found
+        return runs
 
 
 def run_case(case: Case, progress: Callable[[int], None] | None = None) -> Run | str:
@@ -324,16 +336,76 @@ def tradeoff(
     {1: [1, 1], 4: [4, 4], None: [17, 16]}
     """
     caps = sorted({whole("cap", cap) for cap in caps})
-    seeds = list(seeds)
     if not caps:
         raise InputError("a trade-off needs at least one cap.")
+    file, seeds = None if path is None else Path(path), dict.fromkeys(seeds)
+    cases = [
+        Case(name=n, make=partial(make, cap), place=name, world=world, horizon=horizon, seed=seed, cap=cap, path=file)
+        for cap, (n, make), seed in product((*caps, None), learners.items(), seeds)
+    ]
+    found = run_cases(cases, quiet=quiet)
     runs: dict[int | None, list[Run]] = {}
+    for case, run in zip(found.cases, found.runs, strict=True):
+        runs.setdefault(case.cap, []).append(run)
+    return Tradeoff(**vars(found) | {"runs": runs})
 
-    def under(cap: int | None) -> Sweep:
-        makers = {label: partial(make, cap) for label, make in learners.items()}
-        found = sweep(makers, {name: world}, horizons=[horizon], seeds=seeds, cap=cap, path=path, quiet=quiet)
-        if found.runs:
-            runs[cap] = found.runs
-        return found
 
-    return Tradeoff(**vars(one_sweep(map(under, (*caps, None)))) | {"runs": runs})
+FORMAT = {b"format": b"rareswitch-runs-1"}
+#: The fields of a run, and the types of Arrow in which they are kept; those of arrays are of their entries.
+SCALARS = {
+    **{"learner": "string", "world": "string", "horizon": "int64", "seed": "int64", "policies": "int64"},
+    **{"regret": "double", "linear_regret": "double", "seconds": "double"},
+}
+ARRAYS = {"times": "int64", "regrets": "double", "batch_ends": "int64", "survivors": "double"}
+
+
+def add_runs(runs: Mapping[str, Run], path: str | Path) -> dict[str, Run]:
+    """Add runs under their keys to those of a file, which is made if it is not there, and return all of them.
+
+    Processes and threads that add to one file take turns, so that the runs of all of them stay.
+    """
+    pa, parquet = pyarrow()
+    path = Path(path)
+    with _locked(path):
+        every = load_runs(path) if path.exists() else {}
+        every |= runs
+        rows = [{"key": key, **vars(run)} for key, run in every.items()]
+        with replacing(path) as temporary:
+            parquet.write_table(pa.Table.from_pylist(rows, _schema()), temporary, write_page_checksum=True)
+            seal_footer(temporary)
+    return every
+
+
+def load_runs(path: str | Path) -> dict[str, Run]:
+    """The runs of a file by their keys, if they are those that were written."""
+    schema = _schema()
+    with opened_parquet(str(path)) as file:
+        if file.schema_arrow.metadata != FORMAT or file.schema_arrow.names != schema.names:
+            raise FileFormatError(f"{path}: a Parquet file, but not one of runs. Name another file.")
+        table = file.read().cast(schema)
+    columns = {name: table[name].to_pylist() for name in ("key", *SCALARS)}
+    columns |= {name: [*table[name].to_numpy()] for name in ARRAYS}
+    keys = columns.pop("key")
+    runs = (Run(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    return dict(zip(keys, runs, strict=True))
+
+
+def _schema() -> "pa.Schema":
+    pa, _ = pyarrow()
+    types = {"key": "string", **SCALARS, **{name: pa.list_(pa.type_for_alias(kind)) for name, kind in ARRAYS.items()}}
+    return pa.schema(types, FORMAT)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """A block in which nobody else adds runs to a file of its folder; others wait until it is left, or has died."""
+    try:
+        handle = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    try:
+        with suppress(OSError):  # some file systems have no locks: then writers only merge
+            lock(handle)
+        yield
+    finally:
+        os.close(handle)

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Traffic:
     #: Decisions a day.
     rate: float = 200.0
     #: How long rewards take on average, such as "6h" or a timedelta. Each takes a time of its own, exponential.
-    delay: Any = 0.0
+    delay: str | timedelta | float = 0.0
     #: Share of the rewards that never come.
     missing: float = 0.0
     #: Share of the rewards that come twice.
@@ -67,8 +67,8 @@ def play(
     *,
     days: float,
     seed: int = 0,
-    start: Any = None,
-    step: Any = "1h",
+    start: str | datetime | float | None = None,
+    step: str | timedelta | float = "1h",
     advance: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrafficResult:
@@ -113,36 +113,32 @@ def play(
     first, began = _so_far(experiment)
     start = began if start is None else seconds_of(start)
     total = int(days * traffic.rate)
-    came: list[tuple[float, int, float]] = []  # rewards to come: when, of which round, how much
-    regrets: list[FloatArray] = []
+    mail = _Mail(experiment, traffic, seed)
+    regrets: list[FloatArray] = [np.empty(0)]
     updates: list[tuple[int, Advance]] = []
-    counts = {"rewards": 0, "repeated": 0, "missing": 0}
     earned, done = 0.0, 0
-    by_hand = isinstance(experiment.description.schedule, Manual)
+    advance = advance and not isinstance(experiment.description.schedule, Manual)
     for k in range(int(np.ceil(days * DAY / step))):
         now = start + (k + 1) * step
         count = min(total, int((k + 1) * step / DAY * traffic.rate)) - done
         if count:
             expected, lost = _ask(experiment, world, count, seed=seed, first=first + done, now=now - step)
-            paid = world.rewards(expected, seed=seed, first=first + done)
-            _send(came, counts, traffic, paid, seed=seed, first=first + done, now=now - step)
+            mail.send(world.rewards(expected, seed=seed, first=first + done), first=first + done, now=now - step)
             regrets.append(lost)
             earned, done = earned + float(expected.sum()), done + count
-        _deliver(experiment, came, counts, now)
-        if advance and done and not by_hand:
-            found = experiment.advance(now=now)
-            if found.made:
-                updates.append((first + done, found))
+        mail.deliver(now)
+        if advance and done and (update := experiment.advance(now=now)).made:
+            updates.append((first + done, update))
         if progress is not None:
             progress(done, total)
     return TrafficResult(
         decisions=done,
-        **counts,
-        pending=len(came),
+        **mail.counts,
+        pending=len(mail.pending),
         start=start,
         stop=start + days * DAY,
         updates=updates,
-        regrets=np.concatenate(regrets) if regrets else np.empty(0),
+        regrets=np.concatenate(regrets),
         earned=earned,
     )
 
@@ -162,9 +158,9 @@ def check_world(experiment: Experiment, world: World) -> None:
 
 def _so_far(experiment: Experiment) -> tuple[int, float]:
     """The number of decisions, and when the last was made."""
-    counts = experiment.store.counts()
-    times = [one.last_time for one in counts if one.decisions]
-    return sum(one.decisions for one in counts), max([*times, experiment.description.created])
+    counts = [policy for policy in experiment.store.counts() if policy.decisions]
+    times = [policy.last_time for policy in counts]
+    return sum(policy.decisions for policy in counts), max([*times, experiment.description.created])
 
 
 def _ask(
@@ -176,12 +172,11 @@ def _ask(
     if isinstance(world, RecordWorld):
         contexts, arms = world.requests(count, seed=seed, first=first)
         choices = experiment.decide_many(contexts, arms, ids=ids, now=now)
-        places = [list(offered).index(choice.arm) for offered, choice in zip(arms, choices, strict=True)]
+        chosen = [list(offered).index(choice.arm) for offered, choice in zip(arms, choices, strict=True)]
     else:
         choices = experiment.decide_many(ContextSets(drawn.sets.contexts, drawn.sets.available), ids=ids, now=now)
-        places = [choice.arm for choice in choices]
-    chosen = np.array(places)
-    return drawn.means[np.arange(count), chosen], drawn.regrets(chosen)
+        chosen = [choice.arm for choice in choices]
+    return drawn.means[np.arange(count), chosen], drawn.regrets(np.array(chosen))
 
 
 def visit(number: int) -> str:
@@ -189,33 +184,33 @@ def visit(number: int) -> str:
     return f"visit-{number}"
 
 
-def _send(
-    came: list[tuple[float, int, float]],
-    counts: dict[str, int],
-    traffic: Traffic,
-    paid: FloatArray,
-    *,
-    seed: int,
-    first: int,
-    now: float,
-) -> None:
-    """Put rewards on their way."""
-    fates = uniforms(seed, "rewards", first, len(paid), 4)
-    for k, (value, (lost, twice, wait, more)) in enumerate(zip(paid.tolist(), fates.tolist(), strict=True)):
-        if lost < traffic.missing:
-            counts["missing"] += 1
-            continue
-        for spent in (wait, more) if twice < traffic.repeated else (wait,):
-            heapq.heappush(came, (now - traffic.delay * np.log(spent), first + k, value))
+class _Mail:
+    """Rewards on their way to an experiment."""
 
+    def __init__(self, experiment: Experiment, traffic: Traffic, seed: int) -> None:
+        self.experiment, self.traffic, self.seed = experiment, traffic, seed
+        #: A heap of rewards to come: when, of which round, how much.
+        self.pending: list[tuple[float, int, float]] = []
+        self.counts = {"rewards": 0, "repeated": 0, "missing": 0}
 
-def _deliver(experiment: Experiment, came: list[tuple[float, int, float]], counts: dict[str, int], now: float) -> None:
-    """Hand over the rewards that are due."""
-    due = []
-    while came and came[0][0] <= now:
-        due.append(heapq.heappop(came))
-    if due:
-        before = experiment.store.totals().repeated_rewards
-        experiment.reward_many([visit(number) for _, number, _ in due], [value for *_, value in due], now=now)
-        counts["rewards"] += len(due)
-        counts["repeated"] += experiment.store.totals().repeated_rewards - before
+    def send(self, paid: FloatArray, *, first: int, now: float) -> None:
+        """Put rewards on their way."""
+        fates = uniforms(self.seed, "rewards", first, len(paid), 4)
+        for k, (value, (lost, twice, wait, more)) in enumerate(zip(paid.tolist(), fates.tolist(), strict=True)):
+            if lost < self.traffic.missing:
+                self.counts["missing"] += 1
+                continue
+            for spent in (wait, more) if twice < self.traffic.repeated else (wait,):
+                heapq.heappush(self.pending, (now - self.traffic.delay * np.log(spent), first + k, value))
+
+    def deliver(self, now: float) -> None:
+        """Hand over the rewards that are due."""
+        due = []
+        while self.pending and self.pending[0][0] <= now:
+            due.append(heapq.heappop(self.pending))
+        if due:
+            before = self.experiment.store.totals().repeated_rewards
+            ids, values = [visit(number) for _, number, _ in due], [value for *_, value in due]
+            self.experiment.reward_many(ids, values, now=now)
+            self.counts["rewards"] += len(due)
+            self.counts["repeated"] += self.experiment.store.totals().repeated_rewards - before

@@ -14,7 +14,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError
 from rareswitch.lab import Run, load_runs, sweep
-from rareswitch.lab.results import add_runs
+from rareswitch.lab.sweep import add_runs
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import BatchLinUCB
 from reference.runs import run_of

@@ -27,9 +27,15 @@ from rareswitch.lab.contest import (
     left_out,
     plain_name,
 )
-from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
+from rareswitch.lab.report.contest import (
+    ContestVerdict,
+    contest_markdown,
+    contest_text,
+    draw_standings,
+    draw_world,
+    judge_contest,
+)
 from rareswitch.lab.report.runs import linear_differs
-from rareswitch.lab.report.verdict import ContestVerdict, judge_contest
 from rareswitch.report import check_target, save
 
 #: What a folder of tables holds.

@@ -1,23 +1,265 @@
-"""A judged contest as tables, for the terminal and as Markdown."""
+"""How the runs of a contest are judged, against the best single fully adaptive entry: verdicts, tables and pictures."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from statistics import geometric_mean
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from rareswitch.core import table
-from rareswitch.lab.report.runs import HEADER, LEVEL, OFFSET, Ratio, linear_differs, resolution, short
-from rareswitch.lab.report.verdict import ContestVerdict, Rivalry, Standing
+from rareswitch.lab.report.runs import (
+    HEADER,
+    LEVEL,
+    OFFSET,
+    UNKNOWN,
+    Facts,
+    Group,
+    Ratio,
+    grouped,
+    lifted,
+    linear_differs,
+    regret_ratio,
+    resolution,
+    short,
+)
+from rareswitch.lab.simulate import Run
 from rareswitch.report import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline, plain_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rivalry:
+    """Challengers against the best rival of each world.
+
+    That rival is the one with the least mean regret there. It is chosen afterwards and on the same seeds, which
+    favours it.
+    """
+
+    #: By world; those in which a rival and a challenger ran.
+    best: Mapping[str, Group]
+    #: By challenger, and then by world.
+    ratios: Mapping[str, Mapping[str, Ratio]]
+    #: The geometric mean over these worlds, by challenger; of those that ran in all of them.
+    means: Mapping[str, Ratio]
+
+    def summary(self) -> Facts:
+        """What ``--json`` prints."""
+        best = {world: cell.learner for world, cell in self.best.items()}
+        ratios = {entry: _summaries_of(own) for entry, own in self.ratios.items()}
+        return {"best": best, "ratios": ratios, "geometric_means": _summaries_of(self.means)}
+
+
+def rivalry(
+    cells: Mapping[tuple[str, str], Group], worlds: Sequence[str], rivals: Sequence[str], challengers: Sequence[str]
+) -> Rivalry | None:
+    """Compare entries whose runs are given by entry and world; None where nobody can be compared."""
+    best: dict[str, Group] = {}
+    for world in worlds:
+        own = [cells[entry, world] for entry in rivals if (entry, world) in cells]
+        if own and any((entry, world) in cells for entry in challengers):
+            best[world] = min(own, key=lambda cell: cell.regret)
+    ratios: dict[str, dict[str, Ratio]] = {}
+    means: dict[str, Ratio] = {}
+    for entry in challengers:
+        if own_cells := {world: cells[entry, world] for world in best if (entry, world) in cells}:
+            ratios[entry], mean = _ratios(own_cells, best)
+            means |= {entry: mean} if len(own_cells) == len(best) else {}
+    return Rivalry(best=best, ratios=ratios, means=means) if best else None
+
+
+#: What regret is counted against: the best arm of each round, or the best linear policy in hindsight.
+Against = Literal["best arm", "best linear policy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """An entry in all worlds."""
+
+    entry: str
+    kind: str
+    #: By world; those in which it ran.
+    cells: Mapping[str, Group]
+    #: (regret + 10)/(the yardstick's + 10) of the means, by world; empty without a yardstick.
+    ratios: Mapping[str, Ratio]
+    #: Of its worst 5 % of seeds, against the yardstick's mean.
+    tail_ratios: Mapping[str, float]
+    #: The geometric mean of the ratios; None without a yardstick, or if it did not run in every world.
+    mean: Ratio | None
+    #: Whether it ran in every world.
+    complete: bool
+
+    @property
+    def geometric_mean(self) -> float:
+        """Of the ratios; NaN if it did not run in every world."""
+        return UNKNOWN if self.mean is None else self.mean.value
+
+    @property
+    def unresolved(self) -> list[str]:
+        """The worlds in which the seeds do not tell the ratio to a factor 1.5."""
+        return [world for world, ratio in self.ratios.items() if not ratio.resolved]
+
+    @property
+    def worst_world(self) -> tuple[str, float]:
+        """Where its ratio is largest, and that ratio."""
+        return _largest({world: ratio.value for world, ratio in self.ratios.items()})
+
+    @property
+    def worst_tail(self) -> tuple[str, float]:
+        """Where its worst 5 % of seeds are worst, and that ratio."""
+        return _largest(self.tail_ratios)
+
+    @property
+    def policies(self) -> tuple[float, float]:
+        """Fewest and most policies of a run, as means over the seeds of a world."""
+        counts = [cell.policies for cell in self.cells.values()]
+        return min(counts), max(counts)
+
+    def summary(self) -> Facts:
+        """What ``--json`` prints."""
+        facts: Facts = {"entry": self.entry, "kind": self.kind, "unresolved": self.unresolved}
+        facts |= {"geometric_mean": _known(self.geometric_mean), "interval": self.mean and self.mean.ends}
+        for prefix, (world, ratio) in {"worst": self.worst_world, "worst_5_percent": self.worst_tail}.items():
+            facts |= {f"{prefix}_world": world or None, f"{prefix}_ratio": _known(ratio)}
+        ratios: Mapping[str, Facts] = _summaries_of(self.ratios)
+        worlds = {world: cell.summary() | ratios.get(world, {"ratio": None}) for world, cell in self.cells.items()}
+        return facts | {"worlds": worlds}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContestVerdict:
+    """The contest at one horizon."""
+
+    horizon: int
+    against: Against
+    seeds: int
+    worlds: tuple[str, ...]
+    #: Worlds that are not judged: some fully adaptive entry has not finished its seeds there.
+    unfinished: tuple[str, ...]
+    #: The fully adaptive entry with the smallest geometric mean of regret + 10; None if there is none.
+    yardstick: str | None
+    #: From small to large geometric means; at the end those that did not run in every world.
+    standings: tuple[Standing, ...]
+    #: Challengers against the best rival of each world; None where there are none.
+    rivalry: Rivalry | None
+
+    def best(self, world: str, kind: str) -> Standing | None:
+        """The entry of that kind with the least regret in a world."""
+        here = [s for s in self.standings if s.kind == kind and world in s.cells]
+        return min(here, key=lambda s: s.cells[world].regret, default=None)
+
+    def ranked(self, world: str) -> list[Standing]:
+        """Those that ran in a world, from small to large regret."""
+        return sorted((s for s in self.standings if world in s.cells), key=lambda s: s.cells[world].regret)
+
+    def summary(self) -> Facts:
+        """What ``--json`` prints."""
+        names = ("horizon", "against", "seeds", "yardstick", "unfinished")
+        facts = {name: getattr(self, name) for name in names} | {"entries": [s.summary() for s in self.standings]}
+        return facts | {"rivals": self.rivalry and self.rivalry.summary()}
+
+
+def judge_contest(
+    runs: Sequence[Run],
+    kinds: Mapping[str, str],
+    *,
+    against: Against = "best arm",
+    rivals: Sequence[str] = (),
+    challengers: Sequence[str] = (),
+) -> list[ContestVerdict]:
+    """The verdict at each horizon.
+
+    Parameters
+    ----------
+    runs
+        Of a contest. An entry that lacks a seed which others have in that world and horizon does not count there.
+    kinds
+        Of each entry of the contest, those without a run included; the yardstick is one of kind ``adaptive``.
+    against
+        What regret is counted against.
+    rivals, challengers
+        Entries of which the latter are held against the best of the former in each world.
+    """
+    if against == "best linear policy":
+        runs = [replace(run, regret=run.linear_regret) for run in runs]
+    adaptive = [entry for entry, kind in kinds.items() if kind == "adaptive"]  # also those that have no run yet
+    verdicts = []
+    for horizon in dict.fromkeys(run.horizon for run in runs):
+        own_runs = [run for run in runs if run.horizon == horizon]
+        seeds = sorted({run.seed for run in own_runs})
+        cells = {(g.learner, g.world): g for g in grouped(own_runs) if g.seeds == seeds}
+        seen, judged = dict.fromkeys(run.world for run in own_runs), {world for _, world in cells}
+        worlds = [world for world in seen if world in judged and all((entry, world) in cells for entry in adaptive)]
+        lifts = {entry: [float(lifted(cells[entry, w].regret)) for w in worlds] for entry in adaptive if worlds}
+        yardstick = min(lifts, key=lambda entry: round(geometric_mean(lifts[entry]), 12), default=None)
+        standings = []
+        for entry in dict.fromkeys(run.learner for run in own_runs):
+            own = {world: cells[entry, world] for world in worlds if (entry, world) in cells}
+            if own:
+                unit = {world: cells[yardstick, world] for world in own} if yardstick else {}
+                standings.append(_standing(entry, kinds[entry], own, unit, complete=len(own) == len(worlds)))
+        standings.sort(key=lambda s: (not s.complete, 0.0 if math.isnan(s.geometric_mean) else s.geometric_mean))
+        verdicts.append(
+            ContestVerdict(
+                horizon=horizon,
+                against=against,
+                seeds=len(seeds),
+                worlds=tuple(worlds),
+                unfinished=tuple(world for world in seen if world not in worlds),
+                yardstick=yardstick,
+                standings=tuple(standings),
+                rivalry=rivalry(cells, worlds, rivals, challengers),
+            )
+        )
+    return verdicts
+
+
+def _standing(
+    entry: str, kind: str, own: Mapping[str, Group], unit: Mapping[str, Group], *, complete: bool
+) -> Standing:
+    """An entry by its runs and the yardstick's in the same worlds, if there is one."""
+    ratios, mean = _ratios(own, unit) if unit else ({}, None)
+    tails = {world: float(lifted(own[world].tail) / lifted(cell.regret)) for world, cell in unit.items()}
+    mean = mean if complete else None
+    return Standing(entry=entry, kind=kind, cells=own, ratios=ratios, tail_ratios=tails, mean=mean, complete=complete)
+
+
+def _ratios(own: Mapping[str, Group], unit: Mapping[str, Group]) -> tuple[dict[str, Ratio], Ratio]:
+    """By world, and over all of them."""
+    if own == unit:
+        alone = {world: Ratio(seeds=len(cell.runs)) for world, cell in own.items()}
+        return alone, next(iter(alone.values()))
+    found = {world: regret_ratio(cell.regrets, unit[world].regrets) for world, cell in own.items()}
+    together = (np.stack([side[world].regrets for world in own], axis=1) for side in (own, unit))
+    return found, regret_ratio(*together)
+
+
+def _summaries_of(ratios: Mapping[str, Ratio]) -> dict[str, Facts]:
+    return {name: ratio.summary() for name, ratio in ratios.items()}
+
+
+def _largest(values: Mapping[str, float]) -> tuple[str, float]:
+    return max(values.items(), key=lambda item: item[1], default=("", UNKNOWN))
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
 
 COLORS = {"adaptive": BLUE, "rare": ORANGE, "other": GREY}
 TEXTS = {"adaptive": "a new policy every step", "rare": "at most 8 policies", "other": "others"}
-DOT: dict[str, Any] = {"markersize": 5, "capsize": 2, "linewidth": 1.6}
 #: Inches for each entry.
 ROW = 0.23
 
 
-def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> Any:
+def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> "Figure":
     """Regret of every entry in a world, a panel for each horizon."""
     shown = [verdict for verdict in verdicts if world in verdict.worlds]
     made, panels = _panels(shown, max(len(verdict.ranked(world)) for verdict in shown))
@@ -28,8 +270,8 @@ def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> Any:
             mean, tail = cell.regret + OFFSET, cell.tail + OFFSET
             panel.plot([mean, tail], [row, row], color=color, linewidth=1, alpha=0.4)
             panel.plot([tail], [row], "|", color=color, markersize=7, alpha=0.7)
-            style = DOT | {"markerfacecolor": _face(s.ratios.get(world), color)}
-            panel.errorbar([mean], [row], xerr=min(cell.bar, 0.9 * mean), fmt="o", color=color, **style)
+            dots = panel.errorbar([mean], [row], xerr=min(cell.bar, 0.9 * mean), fmt="o", color=color, capsize=2)
+            dots[0].set(markersize=5, markerfacecolor=_face(s.ratios.get(world), color))
         if verdict.yardstick is not None:
             unit = next(s for s in ranked if s.entry == verdict.yardstick).cells[world].regret + OFFSET
             panel.axvline(unit, color="black", linewidth=0.9, linestyle="--", zorder=0)
@@ -42,7 +284,7 @@ def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> Any:
     return made
 
 
-def draw_standings(verdicts: Sequence[ContestVerdict]) -> Any:
+def draw_standings(verdicts: Sequence[ContestVerdict]) -> "Figure":
     """Ratios to the yardstick of the entries that ran everywhere, a panel for each horizon with a yardstick."""
     shown = [verdict for verdict in verdicts if verdict.yardstick is not None]
     made, panels = _panels(shown, max(sum(s.complete for s in verdict.standings) for verdict in shown))
@@ -52,8 +294,8 @@ def draw_standings(verdicts: Sequence[ContestVerdict]) -> Any:
             color, ratios = COLORS[s.kind], [ratio.value for ratio in s.ratios.values()]
             panel.plot([min(ratios), max(ratios)], [row, row], color=color, linewidth=1, alpha=0.4, zorder=1)
             for ratio in s.ratios.values():
-                style = {"markersize": 3.5, "markerfacecolor": _face(ratio, color), "markeredgewidth": 0.7}
-                panel.plot([ratio.value], [row], "o", color=color, zorder=3, **style)
+                (dot,) = panel.plot([ratio.value], [row], "o", color=color, zorder=3, markersize=3.5)
+                dot.set(markerfacecolor=_face(ratio, color), markeredgewidth=0.7)
             mean = s.mean or Ratio(seeds=verdict.seeds)
             panel.plot([mean.low, mean.high], [row, row], color=color, linewidth=5, alpha=0.35, zorder=2)
             panel.plot([s.geometric_mean], [row], "D", color=color, markersize=6.5, zorder=4)
@@ -76,13 +318,13 @@ def _face(ratio: Ratio | None, color: str) -> str:
     return color if ratio is None or ratio.resolved else "white"
 
 
-def _panels(verdicts: Sequence[ContestVerdict], rows: int) -> tuple[Any, Any]:
+def _panels(verdicts: Sequence[ContestVerdict], rows: int) -> "tuple[Figure, list[Axes]]":
     made, panels = figure(len(verdicts))
     made.set_size_inches(7.6 * len(verdicts), 1.6 + ROW * max(rows, 4))
     return made, panels
 
 
-def _label(panel: Any, ranked: Sequence[Standing], yardstick: str | None) -> None:
+def _label(panel: "Axes", ranked: Sequence[Standing], yardstick: str | None) -> None:
     """Names of the entries in the colours of their kinds, the first on top, and a legend."""
     panel.set_xscale("log")
     plain_ticks(panel.xaxis)

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, table
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, table
 from rareswitch.design import Design, Sampler, largest_forms
 from rareswitch.lab.context_files import ContextFile
 from rareswitch.report import BLUE, GREY, ORANGE, beside
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +58,7 @@ def design_text(file: ContextFile, design: Design, *, tol: float, sets_shown: in
     return "\n\n".join([*parts, _summary(design, tol)] if count > 1 else parts)
 
 
-def design_data(file: ContextFile, design: Design) -> dict[str, Any]:
+def design_data(file: ContextFile, design: Design) -> dict[str, list[dict[str, object]]]:
     """The content of ``rareswitch design --json``: sets in input order, weights in the order of the arms."""
     failed = set(design.failed.tolist())
     sets = []
@@ -119,7 +122,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def draw_design(
-    panel: Any, context: FloatArray, available: BoolArray, design: Design, features: tuple[str, ...], title: str
+    panel: "Axes", context: FloatArray, available: BoolArray, design: Design, features: tuple[str, ...], title: str
 ) -> None:
     """One set: in two dimensions its points, weights and ellipse, otherwise the leverage of each arm."""
     panel.set_title(title)
@@ -134,7 +137,7 @@ def draw_design(
         )
 
 
-def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverage: float, rank: int) -> None:
+def _draw_plane(panel: "Axes", points: FloatArray, weights: FloatArray, max_leverage: float, rank: int) -> None:
     values, vectors = np.linalg.eigh((points * weights[:, None]).T @ points)
     if rank == 2 and values[0] > 0.0:
         angles = np.linspace(0.0, 2.0 * np.pi, 400)
@@ -142,9 +145,11 @@ def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverag
         ellipse = vectors @ (np.sqrt(values)[:, None] * ring)
         panel.plot(*ellipse, color=BLUE, linewidth=1.2, label=f"leverage {max_leverage:.3g}, the largest")
     idle = weights < VISIBLE_WEIGHT
-    panel.scatter(*points[~idle].T, s=40 + 900 * weights[~idle], color=ORANGE, alpha=0.85, edgecolor="white")
+    panel.scatter(
+        points[~idle, 0], points[~idle, 1], s=40 + 900 * weights[~idle], color=ORANGE, alpha=0.85, edgecolor="white"
+    )
     if idle.any():
-        panel.scatter(*points[idle].T, s=14, color=GREY, label=f"weight below {VISIBLE_WEIGHT:g}")
+        panel.scatter(points[idle, 0], points[idle, 1], s=14, color=GREY, label=f"weight below {VISIBLE_WEIGHT:g}")
     for k in np.flatnonzero(weights >= 0.01):
         beside(panel, f"{weights[k]:.2f}", points[k], (9, 7), fontsize=9)
     panel.axhline(0.0, color="#e4e7ea", zorder=0)
@@ -157,7 +162,7 @@ def _draw_plane(panel: Any, points: FloatArray, weights: FloatArray, max_leverag
         panel.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=9)
 
 
-def _draw_leverages(panel: Any, arms: Any, weights: FloatArray, leverages: FloatArray, rank: int) -> None:
+def _draw_leverages(panel: "Axes", arms: IntArray, weights: FloatArray, leverages: FloatArray, rank: int) -> None:
     colors = np.where(weights >= VISIBLE_WEIGHT, ORANGE, GREY)
     panel.bar(arms, leverages, color=colors, width=0.8)
     panel.axhline(rank, color=BLUE, linewidth=1.2, label=f"rank = {rank}, the least possible maximum")
@@ -170,7 +175,7 @@ def _draw_leverages(panel: Any, arms: Any, weights: FloatArray, leverages: Float
     panel.legend(frameon=False, loc="upper left", fontsize=9)
 
 
-def draw_exploration(panel: Any, found: list[Exploration], dim: int, title: str) -> None:
+def draw_exploration(panel: "Axes", found: list[Exploration], dim: int, title: str) -> None:
     """V/d of sampling policies as bars, against the floor of 1 that no policy can pass."""
     names, values = [e.name for e in found][::-1], [e.variation / dim for e in found][::-1]
     panel.barh(names, values, color=[ORANGE if value == min(values) else GREY for value in values], height=0.6)

@@ -1,7 +1,7 @@
 """Pictures of runs and of the trade-off between policies and regret."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from rareswitch.lab.simulate import Run
 from rareswitch.lab.sweep import Tradeoff
 from rareswitch.lab.worlds import LowerBoundWorld, World, switch_lower_bound, theorem_range
 from rareswitch.report import DARK_GREY, GREY, WIDTH, figure, headline, name_points, plain_ticks, series_colors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Policies of a run, above which they are not shown one by one.
 MANY = 40
@@ -36,7 +39,7 @@ def draw_runs(runs: Sequence[Run]) -> Any:
     return made
 
 
-def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
+def _draw_curves(panel: "Axes", groups: list[Group], colors: Mapping[str, str]) -> None:
     means = {g.learner: np.mean([run.regrets for run in g.runs], axis=0) for g in groups}
     times = groups[0].runs[0].times
     shown = times >= times[-1] / 1000
@@ -66,15 +69,16 @@ def _draw_curves(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> 
 
 
 def _draw_trade(
-    panel: Any, groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio], best: str
+    panel: "Axes", groups: list[Group], colors: Mapping[str, str], compared: Mapping[Group, Ratio], best: str
 ) -> None:
     most, floor = max(g.policies for g in groups), 0.1
     regrets = [max(g.regret, floor) for g in groups]
     panel.set(xscale="log", yscale="log", xlim=(0.8, 1.5 * most), ylim=(0.7 * min(regrets), 1.5 * max(regrets)))
     for g, regret in zip(groups, regrets, strict=True):
         open_one = g in compared and not compared[g].resolved
-        style = {"markersize": 7, "capsize": 3, "markerfacecolor": "white" if open_one else colors[g.learner]}
-        panel.errorbar(g.policies, regret, yerr=min(g.bar, 0.9 * regret), fmt="o", color=colors[g.learner], **style)
+        color = colors[g.learner]
+        dots = panel.errorbar(g.policies, regret, yerr=min(g.bar, 0.9 * regret), fmt="o", color=color, capsize=3)
+        dots[0].set(markersize=7, markerfacecolor="white" if open_one else color)
     name_points(panel, {g.learner: (g.policies, r) for g, r in zip(groups, regrets, strict=True)}, colors)
     _plain(panel)
     unresolved = any(not compared[g].resolved for g in groups if g in compared)
@@ -83,7 +87,7 @@ def _draw_trade(
     headline(panel, _trade_title(groups, compared, best))
 
 
-def _plain(panel: Any) -> None:
+def _plain(panel: "Axes") -> None:
     for axis in (panel.xaxis, panel.yaxis):
         plain_ticks(axis)
 
@@ -107,7 +111,7 @@ def _eliminates(group: Group) -> bool:
     return few and any(run.survivors.min() < run.survivors.max() for run in group.runs)
 
 
-def _draw_survivors(panel: Any, groups: list[Group], colors: Mapping[str, str]) -> None:
+def _draw_survivors(panel: "Axes", groups: list[Group], colors: Mapping[str, str]) -> None:
     if not groups:
         panel.set_axis_off()
         return
@@ -153,11 +157,11 @@ def draw_tradeoff(found: Tradeoff, world: World) -> Any:
     ends: dict[str, tuple[float, float]] = {}
     for name in names:
         own = [(cap, g) for cap, groups in capped.items() for g in groups if g.learner == name]
-        style: dict[str, Any] = {"linewidth": 2.4 if name == "foresight" else 1.5, "markersize": 4, "capsize": 2}
         if own:
             caps, regrets = [cap for cap, _ in own], [_shown(g.regret) for _, g in own]
             bars = [min(g.bar, 0.9 * regret) for (_, g), regret in zip(own, regrets, strict=True)]
-            panel.errorbar(caps, regrets, yerr=bars, fmt="o-", color=colors[name], **style)
+            line = panel.errorbar(caps, regrets, yerr=bars, fmt="o-", color=colors[name], capsize=2)
+            line[0].set(linewidth=2.4 if name == "foresight" else 1.5, markersize=4)
             ends[name] = (caps[-1], regrets[-1])
     for g in free:
         if g in every:
@@ -183,7 +187,7 @@ def _shown(regret: float) -> float:
     return max(regret, 0.1)
 
 
-def _set_limits(panel: Any, caps: list[int], ends: dict[str, tuple[float, float]]) -> None:
+def _set_limits(panel: "Axes", caps: list[int], ends: dict[str, tuple[float, float]]) -> None:
     marks = caps or [1]
     panel.set_xticks(marks, [str(cap) for cap in marks])
     panel.minorticks_off()
@@ -212,7 +216,7 @@ def _instance(found: Tradeoff, world: World) -> str:
     return f"{one.world} world: {size}, {seeds} seeds"
 
 
-def _draw_theorem(panel: Any, world: LowerBoundWorld, caps: list[int]) -> None:
+def _draw_theorem(panel: "Axes", world: LowerBoundWorld, caps: list[int]) -> None:
     """The lower bound's line, solid where the theorem holds and dotted where it is only its formula."""
     stages = world.dim // 2 * world.stages
     panel.axvline(stages, color=GREY, linewidth=1, linestyle="--")

@@ -13,6 +13,8 @@ from rareswitch.core import FloatArray, table, uniforms
 from rareswitch.lab.collaborate import Collaboration
 from rareswitch.lab.simulate import Run
 
+#: What ``--json`` prints.
+Facts = dict[str, Any]
 #: Added to every mean regret before ratios are taken, so that a world with hardly any does not rule the mean.
 OFFSET = 10.0
 #: Of the intervals.
@@ -62,6 +64,11 @@ class Ratio:
         return math.ceil(round(self.seeds * max(1.0, wider) ** 2, 6))
 
     @property
+    def ends(self) -> list[float] | None:
+        """Of the interval, if they are known."""
+        return None if math.isnan(self.low) else [self.low, self.high]
+
+    @property
     def interval(self) -> str:
         """Its ends as tables show them; empty if they are not known, and for a learner against itself."""
         return f"{short(self.low)} to {short(self.high)}" if self.low < self.high else ""
@@ -81,10 +88,9 @@ class Ratio:
         """A question mark where it is not resolved."""
         return " " if self.resolved else "?"
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Facts:
         """What ``--json`` prints."""
-        ends = None if math.isnan(self.low) else [self.low, self.high]
-        facts = {"ratio": self.value, "interval": ends, "resolved": self.resolved, "median": self.median}
+        facts = {"ratio": self.value, "interval": self.ends, "resolved": self.resolved, "median": self.median}
         return facts | {"seeds_needed": self.seeds_needed}
 
 
@@ -137,7 +143,7 @@ def resolution(ratios: Iterable[Ratio]) -> str:
     )
 
 
-def lifted(regret: Any) -> Any:
+def lifted(regret: float | FloatArray) -> FloatArray:
     """What ratios are taken of: regret + 10, and at least that.
 
     >>> float(lifted(30.0)), float(lifted(-2.0))
@@ -273,6 +279,12 @@ class Group:
     def seconds(self) -> float:
         """Mean time of a run."""
         return float(np.mean([run.seconds for run in self.runs]))
+
+    def summary(self) -> Facts:
+        """What ``--json`` prints."""
+        error = None if np.isnan(self.standard_error) else self.standard_error
+        facts = {"regret": self.regret, "standard_error": error, "worst_seed": self.worst, "worst_5_percent": self.tail}
+        return facts | {"policies": self.policies, "seconds": self.seconds, "linear_regret": self.linear_regret}
 
 
 def grouped(runs: Sequence[Run]) -> list[Group]:

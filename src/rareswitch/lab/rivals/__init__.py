@@ -1,12 +1,14 @@
 """Learners to compare with: the companions of the paper, and rivals; they join the catalogue when they are imported."""
 
-from rareswitch.lab.rivals.base_elimination import BaSE
-from rareswitch.lab.rivals.cheapest import cheapest_allocation
-from rareswitch.lab.rivals.e4 import E4, Allocation
-from rareswitch.lab.rivals.falcon import Falcon, InverseGap
-from rareswitch.lab.rivals.fixed_sets import FixedSetElimination
-from rareswitch.lab.rivals.linmed import EmpiricalDivergence, LinMED, LinMEDGrid
-from rareswitch.lab.rivals.pure_exploitation import PureExploitation
+from rareswitch.lab.rivals.fixed_sets import E4, Allocation, BaSE, FixedSetElimination, cheapest_allocation
+from rareswitch.lab.rivals.gap_weighting import (
+    EmpiricalDivergence,
+    Falcon,
+    InverseGap,
+    LinMED,
+    LinMEDGrid,
+    PureExploitation,
+)
 from rareswitch.lab.rivals.rho import RHO
 from rareswitch.lab.rivals.suplinrel import SupLinRel
 from rareswitch.learner import LEARNERS

@@ -13,24 +13,11 @@ from rareswitch.core import LARGEST_SCALE, count_of, number, whole
 from rareswitch.errors import InputError, did_you_mean
 from rareswitch.lab import distributions as sources
 from rareswitch.lab.context_files import SUFFIXES
-from rareswitch.lab.worlds.changing import DriftingWorld, LateGroupsWorld, MixDriftWorld, StarvingWorld, TurningWorld
+from rareswitch.lab.worlds import clicks, linear, tables
 from rareswitch.lab.worlds.classification import LOADERS, ClassificationWorld
-from rareswitch.lab.worlds.clicks import LogisticBallWorld, RareClicksWorld
-from rareswitch.lab.worlds.linear import (
-    ActionsWorld,
-    AdaptiveTrialWorld,
-    ClickWorld,
-    DisjointWorld,
-    EndOfOptimismWorld,
-    EquicorrelatedWorld,
-    HeavyTailsWorld,
-    LinearWorld,
-    PlainWorld,
-)
 from rareswitch.lab.worlds.lower_bound import LowerBoundWorld, most_stages
 from rareswitch.lab.worlds.movielens import MovieLensWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
-from rareswitch.lab.worlds.tables import TABLES, world_of_file
 from rareswitch.lab.worlds.world import GaussianNoise, World
 
 
@@ -57,15 +44,11 @@ Maker = Callable[[WorldRequest], World]
 
 
 def _linear(source: Callable[..., sources.ContextDistribution]) -> Maker:
-    return lambda asked: LinearWorld(source=source(dim=asked.dim, arms=asked.arms), noise=asked.noise)
+    return lambda asked: linear.LinearWorld(source=source(dim=asked.dim, arms=asked.arms), noise=asked.noise)
 
 
 def _ending(world: Callable[..., World]) -> Maker:
     return lambda asked: world(rounds=asked.rounds, dim=asked.dim, arms=asked.arms, noise=asked.noise)
-
-
-def _scikit(asked: WorldRequest) -> World:
-    return ClassificationWorld.scikit(asked.name)
 
 
 def _lower_bound(asked: WorldRequest) -> World:
@@ -79,16 +62,16 @@ def _lower_bound(asked: WorldRequest) -> World:
 
 def _end_of_optimism(asked: WorldRequest) -> World:
     if not asked.rest:
-        return EndOfOptimismWorld(noise=asked.noise)
+        return linear.EndOfOptimismWorld(noise=asked.noise)
     (dim,) = _sizes(asked, "end-of-optimism:5 for 5 features", (2,), "2 features")
-    return ActionsWorld.end_of_optimism(dim, noise=asked.noise)
+    return linear.ActionsWorld.end_of_optimism(dim, noise=asked.noise)
 
 
 def _random_actions(asked: WorldRequest) -> World:
     arms, dim = asked.arms, asked.dim
     if asked.rest:
         arms, dim = _sizes(asked, "random-actions:KxD, as in 50x20", (2, 1), "2 actions of at least 1 feature")
-    return ActionsWorld.random(arms, dim, noise=asked.noise)
+    return linear.ActionsWorld.random(arms, dim, noise=asked.noise)
 
 
 def _sizes(asked: WorldRequest, form: str, least: tuple[int, ...], least_text: str) -> list[int]:
@@ -105,6 +88,20 @@ def _movielens(asked: WorldRequest) -> World:
     if not asked.rest:
         raise InputError("the world 'movielens' is made from a folder of ratings. Name it: movielens:path/to/folder.")
     return MovieLensWorld.from_folder(asked.rest, dim=asked.dim, arms=asked.arms)
+
+
+def _usual(world: Callable[..., World], **settings: object) -> Maker:
+    """A world that has sizes of its own."""
+    return lambda asked: world(**settings)
+
+
+def _of_file(asked: WorldRequest) -> World:
+    return tables.world_of_file(asked.name, asked.rest)
+
+
+def _clicks(asked: WorldRequest) -> World:
+    source = sources.Gaussian(dim=whole("dim", asked.dim, low=2) - 1, arms=asked.arms)
+    return linear.ClickWorld(source=source)
 
 
 WORLDS: dict[str, tuple[str, Maker]] = {
@@ -133,60 +130,48 @@ WORLDS: dict[str, tuple[str, Maker]] = {
     ),
     "adaptive-trial": (
         "ten treatments, five features of users, σ² = 0.2 (AExGym)",
-        lambda asked: AdaptiveTrialWorld(),
+        _usual(linear.AdaptiveTrialWorld),
     ),
-    "drifting": ("directions that turn over the horizon", _ending(DriftingWorld)),
-    "starving": ("features that first show up late", _ending(StarvingWorld)),
-    "lower-bound": (
-        "the paper's, for rare switches; two arms, d even; lower-bound:L has L stages",
-        _lower_bound,
-    ),
-    "clicks": (
-        "gaussian with rewards 0 or 1",
-        lambda asked: ClickWorld(source=sources.Gaussian(dim=whole("dim", asked.dim, low=2) - 1, arms=asked.arms)),
-    ),
+    "drifting": ("directions that turn over the horizon", _ending(linear.DriftingWorld)),
+    "starving": ("features that first show up late", _ending(linear.StarvingWorld)),
+    "lower-bound": ("the paper's, for rare switches; two arms, d even; lower-bound:L has L stages", _lower_bound),
+    "clicks": ("gaussian with rewards 0 or 1", _clicks),
     "logistic-ball": (
         "logistic clicks, ‖θ‖ = 5, arms in the unit ball; d = 5, 20 arms (RS-GLinCB)",
-        lambda asked: LogisticBallWorld(),
+        _usual(clicks.LogisticBallWorld),
     ),
-    "disjoint": ("6 arms with own parameters over 5 features of a user", lambda asked: DisjointWorld()),
+    "disjoint": ("6 arms with own parameters over 5 features of a user", _usual(linear.DisjointWorld)),
     "disjoint-noisy": (
         "4 arms with own parameters over 8 features, σ = 1.5",
-        lambda asked: DisjointWorld(arms=4, features=8, noise=GaussianNoise(1.5)),
+        _usual(linear.DisjointWorld, arms=4, features=8, noise=GaussianNoise(1.5)),
     ),
-    "rare-clicks": ("rewards 0 or 1, of 1 to 8 %, logistic; 15 arms", lambda asked: RareClicksWorld()),
-    "heavy-tails": ("noise like a Student t; 10 arms, d = 8", lambda asked: HeavyTailsWorld()),
-    "equicorrelated": ("4 arms much alike, d = 40", lambda asked: EquicorrelatedWorld()),
-    "plain-20": ("20 arms without features that pay 0 to 1 on average", lambda asked: PlainWorld()),
+    "rare-clicks": ("rewards 0 or 1, of 1 to 8 %, logistic; 15 arms", _usual(clicks.RareClicksWorld)),
+    "heavy-tails": ("noise like a Student t; 10 arms, d = 8", _usual(linear.HeavyTailsWorld)),
+    "equicorrelated": ("4 arms much alike, d = 40", _usual(linear.EquicorrelatedWorld)),
+    "plain-20": ("20 arms without features that pay 0 to 1 on average", _usual(linear.PlainWorld)),
     "late-groups": (
         "user groups that appear after 10, 30 and 60 % of the horizon",
-        lambda asked: LateGroupsWorld(rounds=asked.rounds),
+        lambda asked: linear.LateGroupsWorld(rounds=asked.rounds),
     ),
     "mix-drift": (
         "user groups whose shares move over the horizon",
-        lambda asked: MixDriftWorld(rounds=asked.rounds),
+        lambda asked: linear.MixDriftWorld(rounds=asked.rounds),
     ),
-    "turning": ("gaussian, with a θ that turns over the horizon", _ending(TurningWorld)),
-    "digits": ("handwritten digits as a bandit", lambda asked: ClassificationWorld.digits()),
-    **{name: (f"scikit-learn's {name} as a bandit", _scikit) for name in LOADERS},
-    "movielens": (
-        "films for users, from a folder of ratings: movielens:FOLDER",
-        _movielens,
-    ),
+    "turning": ("gaussian, with a θ that turns over the horizon", _ending(linear.TurningWorld)),
+    "digits": ("handwritten digits as a bandit", _usual(ClassificationWorld.digits)),
+    **{name: (f"scikit-learn's {name} as a bandit", _usual(ClassificationWorld.scikit, name=name)) for name in LOADERS},
+    "movielens": ("films for users, from a folder of ratings: movielens:FOLDER", _movielens),
     "table": (
         "rows of a labelled table, its classes as arms: table:FILE or, as an example, "
         "table:FILE,label=cut,features=shared",
-        lambda asked: world_of_file("table", asked.rest),
+        _of_file,
     ),
-    "choices": (
-        "sets of a table with a row for each set and arm: choices:FILE",
-        lambda asked: world_of_file("choices", asked.rest),
-    ),
+    "choices": ("sets of a table with a row for each set and arm: choices:FILE", _of_file),
 }
 
 
 #: What may follow the name of these after a colon: sizes, or a file.
-EXTENSIBLE = {"movielens", "lower-bound", "end-of-optimism", "random-actions", *TABLES}
+EXTENSIBLE = {"movielens", "lower-bound", "end-of-optimism", "random-actions", *tables.TABLES}
 
 
 def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, horizon: int | None = None) -> World:

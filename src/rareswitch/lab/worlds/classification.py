@@ -1,12 +1,14 @@
 """A classification data set replayed as a bandit: the arms are the classes, and the right one pays 1."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, finite_array, frozen, uniforms, vector, whole
 from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
@@ -20,32 +22,65 @@ STEPS = 100
 RIDGE = 1e-6
 
 
-class TableWorld(Protocol):
-    """All sets of a world that is made of a table, n sets of up to K arms, without the vectors themselves."""
+class TableWorld(ABC):
+    """A world made of a table of n sets of up to K arms: each round shows a random one, and pays without noise."""
+
+    #: What whoever runs it should know, as of columns that were left out.
+    remarks: str
+    #: (n, K) rewards of the arms.
+    payoffs: FloatArray
+    #: (n, K) which arms there are.
+    offered: BoolArray
 
     @property
+    @abstractmethod
     def dim(self) -> int:
         """Number of features of an arm, d."""
 
     @property
-    def payoffs(self) -> FloatArray:
-        """(n, K) rewards of the arms."""
+    def arms(self) -> int:
+        """Most arms in a set, K."""
+        return int(self.payoffs.shape[1])
 
-    @property
-    def offered(self) -> BoolArray:
-        """(n, K) which arms there are."""
+    @cached_property
+    def content(self) -> str:
+        """A hash of the table, by which runs that were kept are known to be of it."""
+        arrays = (value for name, value in vars(self).items() if isinstance(value, np.ndarray) and name[0] != "_")
+        return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
+        sets = np.floor(uniforms(seed, "replay", first, count)[:, 0] * len(self.payoffs)).astype(np.int64)
+        return Rounds(contexts=self.vectors(sets), means=self.payoffs[sets], available=self.offered[sets])
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return means
+
+    @abstractmethod
+    def vectors(self, sets: IntArray) -> FloatArray:
+        """(m, K, d) the contexts of these sets (m,)."""
+
+    @abstractmethod
     def scores(self, theta: FloatArray) -> FloatArray:
-        """(n, K) xᵀθ of all arms."""
+        """(n, K) xᵀθ of all arms of all sets."""
 
+    @abstractmethod
     def pulled_back(self, weights: FloatArray) -> FloatArray:
-        """(d,) the sum of all vectors with weights (n, K)."""
+        """(d,) the sum of the vectors of all arms of all sets, with weights (n, K)."""
 
+    @abstractmethod
     def least_squares(self) -> FloatArray:
-        """(d,) the θ that fits the rewards of all arms best."""
+        """(d,) the least-squares fit to the rewards of all arms of all sets."""
+
+    def best_linear(self) -> FloatArray:
+        """(d,) the best linear policy that :func:`best_linear` finds, looked for when it is first asked for."""
+        return self._best_linear
+
+    @cached_property
+    def _best_linear(self) -> FloatArray:
+        return frozen(best_linear(self))
 
 
-def greedy_value(table: TableWorld, theta: Any) -> float:
+def greedy_value(table: TableWorld, theta: npt.ArrayLike) -> float:
     """What the policy that takes the first of the largest xᵀθ earns in a set, on average over the table; θ is (d,)."""
     theta = vector("theta", theta, table.dim)
     arms = np.where(table.offered, table.scores(theta), -np.inf).argmax(axis=1)
@@ -129,19 +164,6 @@ def _logistic(table: TableWorld, theta: FloatArray) -> tuple[float, FloatArray]:
     return loss, table.pulled_back(slopes) + RIDGE * theta
 
 
-class InHindsight:
-    """What worlds share that are a :class:`TableWorld`."""
-
-    def best_linear(self) -> FloatArray:
-        """(d,) the best linear policy that :func:`best_linear` finds, looked for when it is first asked for."""
-        return self._best_linear
-
-    @cached_property
-    def _best_linear(self) -> FloatArray:
-        table: Any = self
-        return frozen(best_linear(table))
-
-
 #: Principal components that are kept of a table's columns.
 COMPONENTS = 8
 #: scikit-learn's data sets beside the digits, and its functions that load them.
@@ -149,7 +171,7 @@ LOADERS = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_brea
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ClassificationWorld(InHindsight):
+class ClassificationWorld(TableWorld):
     """Each round shows a random example; the context of arm c is its feature vector in the c-th of K blocks.
 
     Feature vectors are scaled to norm at most 1. Rewards carry no noise beyond the draw of the example, and regret is
@@ -189,14 +211,16 @@ class ClassificationWorld(InHindsight):
         if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() < 1:
             raise ParameterError("labels must be whole numbers from 0, of at least two classes.")
         longest = float(np.linalg.norm(features, axis=1).max())
+        payoffs = right_pays(labels, int(labels.max()) + 1)
         vars(self).update(features=frozen(features / (longest or 1.0)), labels=labels.astype(np.int64))
+        vars(self).update(payoffs=frozen(payoffs), offered=np.ones(payoffs.shape, dtype=np.bool_))
 
     def __repr__(self) -> str:
         return f"ClassificationWorld({self.name}: {len(self.features)} examples, {self.arms} classes, d = {self.dim})"
 
     @classmethod
     def of_columns(
-        cls, name: str, columns: Any, labels: Any, *, components: int = COMPONENTS, remarks: str = ""
+        cls, name: str, columns: npt.ArrayLike, labels: IntArray, *, components: int = COMPONENTS, remarks: str = ""
     ) -> Self:
         """The world of columns (examples, p): standardised, at most so many principal components, and a constant.
 
@@ -222,30 +246,19 @@ class ClassificationWorld(InHindsight):
         return cls.of_columns(name, numbers, labels)
 
     @classmethod
-    def digits(cls, components: int = COMPONENTS) -> Self:
+    def digits(cls) -> Self:
         """scikit-learn's 1797 handwritten digits, reduced to their first singular vectors and a constant."""
-        whole("components", components, high=64)
         pixels, labels = _load("digits", "load_digits")
         centred = pixels - pixels.mean(axis=0)
         _, _, directions = np.linalg.svd(centred, full_matrices=False)
-        scores: Any = centred @ directions[:components].T
-        scores = scores / np.linalg.norm(scores, axis=1).max()
+        scores: FloatArray = centred @ directions[:COMPONENTS].T
+        scores /= np.linalg.norm(scores, axis=1).max()
         return cls(name="digits", features=np.column_stack([np.ones(len(scores)), scores]), labels=labels)
-
-    @property
-    def arms(self) -> int:
-        """Number of classes."""
-        return int(self.labels.max()) + 1
 
     @property
     def dim(self) -> int:
         """Features times classes."""
         return self.arms * int(self.features.shape[1])
-
-    @cached_property
-    def content(self) -> str:
-        """A hash of all examples, by which runs that were kept are known to be of this table."""
-        return hashlib.sha256(self.features.tobytes() + self.labels.tobytes()).hexdigest()
 
     def describe(self) -> str:
         """A line on what it is made of."""
@@ -253,42 +266,18 @@ class ClassificationWorld(InHindsight):
         text = f"{len(self.labels)} examples of {self.arms} classes, the largest with {most:.0%} of them."
         return f"{text} {self.remarks}".rstrip()
 
-    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        which = random_rows(len(self.features), count, seed=seed, first=first)
-        return Rounds(
-            contexts=in_blocks(self.features[which], self.arms), means=right_pays(self.labels[which], self.arms)
-        )
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means
-
-    @cached_property
-    def payoffs(self) -> FloatArray:
-        """(examples, K) 1 where the class is right."""
-        return frozen(right_pays(self.labels, self.arms))
-
-    @property
-    def offered(self) -> BoolArray:
-        """(examples, K) all true."""
-        return np.ones((len(self.labels), self.arms), dtype=np.bool_)
+    def vectors(self, sets: IntArray) -> FloatArray:
+        return in_blocks(self.features[sets], self.arms)
 
     def scores(self, theta: FloatArray) -> FloatArray:
-        """(examples, K) xᵀθ of all arms of all examples."""
         return np.asarray(self.features @ theta.reshape(self.arms, -1).T)
 
     def pulled_back(self, weights: FloatArray) -> FloatArray:
-        """(d,) the sum of the vectors of all arms of all examples, with weights (examples, K)."""
         return np.asarray(weights.T @ self.features).ravel()
 
     def least_squares(self) -> FloatArray:
-        """(d,) the least-squares fit to the rewards of all arms of all examples."""
         fitted, *_ = np.linalg.lstsq(self.features, self.payoffs, rcond=None)
         return np.asarray(fitted.T).ravel()
-
-
-def random_rows(rows: int, count: int, *, seed: int, first: int) -> IntArray:
-    """Which of the rows of a table rounds ``first`` and following show, drawn with replacement."""
-    return np.floor(uniforms(seed, "replay", first, count)[:, 0] * rows).astype(np.int64)
 
 
 def principal_scores(centred: FloatArray, components: int) -> FloatArray:
@@ -305,12 +294,12 @@ def right_pays(labels: IntArray, arms: int) -> FloatArray:
     return paid
 
 
-def _load(name: str, loader: str) -> Sequence[Any]:
+def _load(name: str, loader: str) -> tuple[FloatArray, IntArray]:
     try:
         import sklearn.datasets
     except ImportError as error:
         raise MissingExtraError(
             f"the world {name!r} needs scikit-learn. Install it with: pip install 'rareswitch[data]'"
         ) from error
-    loaded: Sequence[Any] = getattr(sklearn.datasets, loader)(return_X_y=True)
+    loaded: tuple[FloatArray, IntArray] = getattr(sklearn.datasets, loader)(return_X_y=True)
     return loaded

@@ -10,6 +10,7 @@ import numpy as np
 from rareswitch.core import LARGEST_SCALE, FloatArray, normals, number, set_size, uniforms, whole
 from rareswitch.errors import InputError
 from rareswitch.features import Features
+from rareswitch.lab.distributions import normal_vectors
 from rareswitch.lab.worlds.world import ClickRewards, Rounds, into_ball
 
 
@@ -44,7 +45,7 @@ class RareClicksWorld(ClickRewards):
         return np.asarray(normals(seed, "theta", 0, 1, self.features)[0])
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        z = normals(seed, "items", first, count, self.arms * self.features).reshape(count, self.arms, self.features)
+        z = normal_vectors(seed, "items", first, (count, self.arms, self.features))
         x = into_ball(z / math.sqrt(self.features))
         contexts = np.pad(x, ((0, 0), (0, 0), (0, 1)), constant_values=1.0) / math.sqrt(2.0)
         return Rounds(contexts=contexts, means=1.0 / (1.0 + np.exp(3.5 - 1.2 * (x @ self.theta(seed)))))
@@ -65,8 +66,6 @@ class LogisticBallWorld(ClickRewards):
     arms: int = 20
     #: ‖θ‖
     norm: float = 5.0
-    #: σ of the rewards: that of any variable in [0, 1].
-    noise_scale: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         set_size(self.dim, self.arms)
@@ -78,7 +77,7 @@ class LogisticBallWorld(ClickRewards):
         return np.asarray(self.norm * direction / np.linalg.norm(direction))
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        x = normals(seed, "ball", first, count, self.arms * self.dim).reshape(count, self.arms, self.dim)
+        x = normal_vectors(seed, "ball", first, (count, self.arms, self.dim))
         radii = uniforms(seed, "ball/radius", first, count, self.arms) ** (1.0 / self.dim)
         x *= (radii / np.linalg.norm(x, axis=2))[:, :, None]
         return Rounds(contexts=x, means=1.0 / (1.0 + np.exp(-(x @ self.theta(seed)))))
@@ -113,8 +112,6 @@ class RecordWorld(ClickRewards):
     click_rate: float = 0.1
     gain: float = 1.0
     stream: ClassVar[str] = "clicks"
-    #: σ of the rewards: that of any variable in [0, 1].
-    noise_scale: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         number("click_rate", self.click_rate, low=1e-6, high=1.0 - 1e-6)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class LowerBoundWorld(NoisyRewards):
         if self.signs is not None:
             vars(self).update(signs=self._checked(self.signs))
 
-    def _checked(self, value: Any) -> IntArray:
+    def _checked(self, value: IntArray) -> IntArray:
         signs, shape = finite_array("signs", value), (self.dim // 2, self.stages)
         if signs.shape != shape:
             raise ShapeError(f"signs must have shape (dim/2, stages) = {shape}; got {signs.shape}.")

@@ -6,16 +6,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
-from rareswitch.core import ContextSets, FloatArray, Sets, context_sets, finite_array, unit_ball, vector, whole
+from rareswitch.core import (
+    ContextSets,
+    FloatArray,
+    Sets,
+    context_sets,
+    finite_array,
+    unit_ball,
+    vector,
+    whole,
+)
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.worlds.linear import direction
 from rareswitch.lab.worlds.world import NOISE, Noise, NoisyRewards, Rounds, check_ended
 
+#: An array, or none.
+Maybe = npt.ArrayLike | None
 #: How many entries of a mapped file are checked at a time.
 _CHUNK_NUMBERS = 1 << 20
 
@@ -46,8 +58,8 @@ class SequenceWorld(NoisyRewards):
     rounds: int
     dim: int
     arms: int
-    sets: Callable[[int, int], Any]
-    hidden: FloatArray | None = None
+    sets: Callable[[int, int], npt.ArrayLike | ContextSets]
+    hidden: Maybe = None
 
     def __post_init__(self) -> None:
         for name in ("rounds", "dim", "arms"):
@@ -63,23 +75,25 @@ class SequenceWorld(NoisyRewards):
         return f"SequenceWorld({self.rounds} rounds, {self.arms} arms, d = {self.dim})"
 
     @classmethod
-    def from_array(cls, contexts: Any, available: Any = None, *, hidden: Any = None, noise: Noise = NOISE) -> Self:
+    def from_array(
+        cls, contexts: npt.ArrayLike, available: Maybe = None, *, hidden: Maybe = None, noise: Noise = NOISE
+    ) -> Self:
         """The sets of an array (T, K, d), with an optional mask of the arms that exist (T, K).
 
         Neither is copied: do not write to them afterwards.
         """
         array = finite_array("contexts", contexts)
-        mask = np.ones(array.shape[:2], dtype=np.bool_) if available is None else available
+        mask = np.ones(array.shape[:2], dtype=np.bool_) if available is None else np.asarray(available)
         return cls._of(ContextSets(array, mask), hidden, noise)
 
     @classmethod
     def from_function(
         cls,
-        function: Callable[[int], Any],
+        function: Callable[[int], npt.ArrayLike],
         *,
         rounds: int,
         arms: int | None = None,
-        hidden: Any = None,
+        hidden: Maybe = None,
         noise: Noise = NOISE,
     ) -> Self:
         """The sets ``function(t)``, (K, d) for t = 0 … ``rounds`` - 1, worked out for the rounds that are drawn.
@@ -113,7 +127,9 @@ class SequenceWorld(NoisyRewards):
         return cls(rounds=rounds, dim=dim, arms=most, sets=sets, hidden=hidden, noise=noise)
 
     @classmethod
-    def from_file(cls, path: str | Path, *, set_column: str = "set", hidden: Any = None, noise: Noise = NOISE) -> Self:
+    def from_file(
+        cls, path: str | Path, *, set_column: str = "set", hidden: Maybe = None, noise: Noise = NOISE
+    ) -> Self:
         """The sets of a file that :func:`~rareswitch.lab.context_files.read_context_file` reads, one set a round.
 
         An array (T, K, d) in a .npy file is checked once and then read as its rounds are drawn: it may be larger
@@ -133,7 +149,7 @@ class SequenceWorld(NoisyRewards):
         return world
 
     @classmethod
-    def _of(cls, held: ContextSets, hidden: Any, noise: Noise) -> Self:
+    def _of(cls, held: ContextSets, hidden: Maybe, noise: Noise) -> Self:
         unit_ball(context_sets(held))
         rounds, arms, dim = held.contexts.shape
         return cls(rounds=rounds, dim=dim, arms=arms, sets=_part(held), hidden=hidden, noise=noise)
@@ -148,7 +164,7 @@ class SequenceWorld(NoisyRewards):
 
     def theta(self, seed: int) -> FloatArray:
         """The hidden parameter (d,)."""
-        return direction(seed, self.dim) if self.hidden is None else self.hidden
+        return direction(seed, self.dim) if self.hidden is None else np.asarray(self.hidden)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
         check_ended("the sequence", self.rounds, first, count)
@@ -172,11 +188,11 @@ class SequenceWorld(NoisyRewards):
         return sets
 
 
-def _part(held: Any) -> Callable[[int, int], Any]:
+def _part(held: ContextSets | FloatArray) -> Callable[[int, int], ContextSets | FloatArray]:
     return lambda first, count: held[first : first + count]
 
 
-def _mapped(path: Path) -> Any:
+def _mapped(path: Path) -> FloatArray | None:
     """The array of a .npy file, left on disk; None where the file is another or holds something else."""
     if path.suffix.lower() != ".npy" or not path.is_file():  # a pipe would be waited for
         return None

@@ -1,12 +1,10 @@
 """Worlds of tables: columns that are read, features that are fitted, labelled tables and choices."""
 
-import hashlib
 import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -17,6 +15,7 @@ from rareswitch.core import (
     FloatArray,
     IntArray,
     Table,
+    TableCell,
     context_sets,
     count_of,
     finite_array,
@@ -27,8 +26,8 @@ from rareswitch.core import (
 )
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Arms, Encoded, Features, Field
-from rareswitch.lab.worlds.classification import COMPONENTS, ClassificationWorld, InHindsight, random_rows, right_pays
-from rareswitch.lab.worlds.world import Rounds, World
+from rareswitch.lab.worlds.classification import COMPONENTS, ClassificationWorld, TableWorld, right_pays
+from rareswitch.lab.worlds.world import World
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -99,7 +98,7 @@ def check_size(sets: int, arms: int, dim: int) -> None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ChoiceWorld(InHindsight):
+class ChoiceWorld(TableWorld):
     """Each round shows a random set of a table; the chosen arm pays its reward there, without other noise.
 
     Parameters
@@ -138,7 +137,7 @@ class ChoiceWorld(InHindsight):
         if np.ptp(payoffs[sets.available]) == 0.0:
             raise ParameterError("payoffs must differ; where all arms pay the same, there is nothing to choose.")
         payoffs = frozen(np.where(sets.available, payoffs, 0.0))
-        vars(self).update(contexts=sets.contexts, payoffs=payoffs, available=sets.available)
+        vars(self).update(contexts=sets.contexts, payoffs=payoffs, offered=sets.available)
 
     def __repr__(self) -> str:
         return f"ChoiceWorld({self.name}: {len(self.payoffs)} sets of up to {self.arms} arms, d = {self.dim})"
@@ -191,53 +190,29 @@ class ChoiceWorld(InHindsight):
             raise FileFormatError(f"{path}: {error}") from error
 
     @property
-    def arms(self) -> int:
-        """Most arms in a set."""
-        return int(self.payoffs.shape[1])
-
-    @property
     def dim(self) -> int:
         """Number of features of an arm."""
         return int(self.contexts.shape[2])
-
-    @property
-    def offered(self) -> BoolArray:
-        """(sets, K) which arms exist."""
-        assert self.available is not None
-        return self.available
 
     @property
     def noise_scale(self) -> float:
         """σ of the rewards: that of any variable between the smallest and the largest."""
         return float(np.ptp(self.payoffs[self.offered])) / 2.0
 
-    @cached_property
-    def content(self) -> str:
-        """A hash of all sets, by which runs that were kept are known to be of this table."""
-        parts = (self.contexts.tobytes(), self.payoffs.tobytes(), self.offered.tobytes())
-        return hashlib.sha256(b"".join(parts)).hexdigest()
-
     def describe(self) -> str:
         """A line on what it is made of."""
         return f"{len(self.payoffs)} sets of up to {self.arms} arms. {self.remarks}".rstrip()
 
-    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        which = random_rows(len(self.payoffs), count, seed=seed, first=first)
-        return Rounds(contexts=self.contexts[which], means=self.payoffs[which], available=self.offered[which])
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        return means
+    def vectors(self, sets: IntArray) -> FloatArray:
+        return np.asarray(self.contexts[sets])
 
     def scores(self, theta: FloatArray) -> FloatArray:
-        """(sets, K) xᵀθ of all arms of all sets."""
         return np.asarray(self.contexts @ theta)
 
     def pulled_back(self, weights: FloatArray) -> FloatArray:
-        """(d,) the sum of the vectors of all arms of all sets, with weights (sets, K)."""
         return np.asarray(weights.ravel() @ self.contexts.reshape(-1, self.dim))
 
     def least_squares(self) -> FloatArray:
-        """(d,) the least-squares fit to the rewards of all arms of all sets."""
         fitted, *_ = np.linalg.lstsq(self.contexts[self.offered], self.payoffs[self.offered], rcond=None)
         return np.asarray(fitted)
 
@@ -273,7 +248,7 @@ def _encoded(
     ]
     contexts = [{name: table.values[name][places[0]] for name in shared} for places in rows]
     own = [name for name in names if name not in shared]
-    offers: list[dict[str, Any]] = [
+    offers: list[dict[str, Row]] = [
         {arms[row]: {name: table.values[name][row] for name in own} for row in places} for places in rows
     ]
     features, beyond = Features.fit(contexts, offers, key=key, most=most), list[str]()
@@ -304,6 +279,7 @@ _MOST_CLASSES = 500
 _WIDEST = 5000
 #: The one arm of a row, where vectors are of rows alone.
 _ROW = "row"
+Row = dict[str, TableCell]
 
 
 def table_world(
@@ -366,7 +342,9 @@ def table_world(
         raise FileFormatError(f"{path}: {error}") from error
 
 
-def _disjoint(path: str | Path, rows: Features, records: Any, labels: IntArray, components: int) -> ClassificationWorld:
+def _disjoint(
+    path: str | Path, rows: Features, records: Sequence[Row], labels: IntArray, components: int
+) -> ClassificationWorld:
     alone = replace(rows, arms=Arms(ids=[_ROW], own=[field.name for field in rows.fields], level=False))
     encoded = alone.encode_many(records, [_ROW])
     vectors = encoded.checked.contexts[:, 0, :]
@@ -376,7 +354,7 @@ def _disjoint(path: str | Path, rows: Features, records: Any, labels: IntArray, 
 
 
 def _shared(
-    path: str | Path, rows: Features, records: Any, labels: IntArray, classes: tuple[str, ...], most: int
+    path: str | Path, rows: Features, records: Sequence[Row], labels: IntArray, classes: tuple[str, ...], most: int
 ) -> ChoiceWorld:
     # a column is there for all classes and once more for each, beside their levels
     fields = {field.name: field for field in fitting(rows.fields, most, blocks=1 + len(classes), besides=len(classes))}

@@ -77,6 +77,8 @@ class ClickRewards:
 
     #: Of the random numbers that tell which.
     stream: ClassVar[str] = "noise"
+    #: σ of the rewards: that of any variable in [0, 1].
+    noise_scale: ClassVar[float] = 0.5
 
     def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
         return (uniforms(seed, self.stream, first, len(means))[:, 0] < means).astype(np.float64)

@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 
 from rareswitch.lab import Run
-from rareswitch.lab.report.contest import contest_markdown, contest_text, draw_standings, draw_world
+from rareswitch.lab.report.contest import (
+    ContestVerdict,
+    contest_markdown,
+    contest_text,
+    draw_standings,
+    draw_world,
+    judge_contest,
+)
 from rareswitch.lab.report.runs import linear_differs, regret_ratio
-from rareswitch.lab.report.verdict import ContestVerdict, judge_contest
 from reference.runs import run_of
 
 KINDS = {"sure": "adaptive", "bold": "adaptive", "even": "adaptive", "lazy": "rare", "odd": "other", "part": "rare"}
@@ -173,10 +179,10 @@ def test_pictures_rank_the_entries_and_mark_the_yardstick() -> None:
     assert bold == ["even"]
     assert panel.get_xscale() == "log"
     dashed = [line for line in panel.lines if line.get_linestyle() == "--"]
-    assert [line.get_xdata()[0] for line in dashed] == [40.0]
+    assert [np.asarray(line.get_xdata())[0] for line in dashed] == [40.0]
     summary = draw_standings(found).axes[0]
     assert [label.get_text() for label in summary.get_yticklabels()] == ["even", "sure", "bold", "odd", "lazy"]
-    diamonds = [line.get_xdata()[0] for line in summary.lines if line.get_marker() == "D"]
+    diamonds = [np.asarray(line.get_xdata())[0] for line in summary.lines if line.get_marker() == "D"]
     assert diamonds == pytest.approx([1.0, math.sqrt(900 / 800), math.sqrt(1350 / 800), math.sqrt(2), math.sqrt(8)])
 
 

@@ -6,15 +6,8 @@ import pytest
 from rareswitch.core import FloatArray
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.lab.distributions import PlainArms
-from rareswitch.lab.worlds import (
-    DriftingWorld,
-    EndOfOptimismWorld,
-    GaussianNoise,
-    LowerBoundWorld,
-    Rounds,
-    StarvingWorld,
-    make_world,
-)
+from rareswitch.lab.worlds import GaussianNoise, LowerBoundWorld, Rounds, make_world
+from rareswitch.lab.worlds.linear import DriftingWorld, EndOfOptimismWorld, StarvingWorld
 
 
 def regret_of_one_estimate(rounds: Rounds, learned: int) -> FloatArray:

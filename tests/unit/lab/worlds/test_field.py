@@ -10,17 +10,16 @@ from scipy.stats import t as student
 from rareswitch.core import IntArray
 from rareswitch.errors import InputError, ParameterError
 from rareswitch.lab import learner_for
-from rareswitch.lab.worlds import (
+from rareswitch.lab.worlds import GaussianNoise, make_world
+from rareswitch.lab.worlds.clicks import RareClicksWorld
+from rareswitch.lab.worlds.linear import (
     DisjointWorld,
     EquicorrelatedWorld,
-    GaussianNoise,
     HeavyTailsWorld,
     LateGroupsWorld,
     MixDriftWorld,
     PlainWorld,
-    RareClicksWorld,
     TurningWorld,
-    make_world,
 )
 
 SIZES = {

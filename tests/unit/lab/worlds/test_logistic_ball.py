@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.lab.worlds import LogisticBallWorld, make_world
+from rareswitch.lab.worlds import make_world
+from rareswitch.lab.worlds.clicks import LogisticBallWorld
 
 WORLD = LogisticBallWorld()
 
