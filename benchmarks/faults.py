@@ -31,7 +31,7 @@ from reference import hostile
 from reference.certificate import exact_certificate, regularized_max_leverage
 from reference.degenerate import FAMILIES, degenerate_set
 from reference.experiment_crowd import Crowd
-from reference.experiment_kills import MOMENTS, NOTED, Killed, Moment, occurrences
+from reference.experiment_kills import MOMENTS, NOTED, Killed, occurrences
 from reference.experiment_play import Findings, Journal, Plan, look
 from reference.kills import COMMANDS, Bench, kept_of_two, moments
 from reference.postgres import GIVEN, database, start
@@ -80,19 +80,16 @@ def commands(setup: Setup) -> Iterator[Row]:
         )
 
 
-def in_phase(phase: str, moment: Moment) -> bool:
-    """Whether a moment belongs to a phase."""
-    verbs, points = PHASES[phase]
-    return moment.verb in verbs and (not points or moment.when in points)
-
-
 def killed_rows(kind: str, killed: Killed, setup: Setup) -> Iterator[Row]:
     """Kills at named moments and at random ones, and what was lost in all of them."""
     outcomes: list[Findings] = []
-    groups = {phase: [moment for moment in MOMENTS if in_phase(phase, moment)] for phase in PHASES}
-    for phase, points in (groups | {"after the answer": [NOTED]}).items():
+    groups = {
+        phase: [moment for moment in MOMENTS if moment.verb in verbs and (not points or moment.when in points)]
+        for phase, (verbs, points) in PHASES.items()
+    }
+    for phase, named in (groups | {"after the answer": [NOTED]}).items():
         times = range(setup.pick(4, 1))
-        chosen = setup.pick(points, points[:1])
+        chosen = setup.pick(named, named[:1])
         findings = [killed.at_moment(moment, occurrences(moment, seed)) for seed in times for moment in chosen]
         outcomes += findings
         yield wrong_row(f"{kind}, killed {phase}", findings)

@@ -283,9 +283,8 @@ def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> i
     parser = argparse.ArgumentParser(
         description=f"{description}\n\nCases:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--case", nargs="+", choices=list(cases), default=list(cases), metavar="NAME", help="which; all"
-    )
+    cases_asked: dict[str, Any] = {"nargs": "+", "choices": list(cases), "default": list(cases), "metavar": "NAME"}
+    parser.add_argument("--case", **cases_asked, help="which; all")
     parser.add_argument("--quick", action="store_true", help="small sizes and few seeds, for a look")
     parser.add_argument("--seeds", type=int, help="how many; by default what the case has")
     parser.add_argument("--first-seed", type=int, help="develop on 1000 and up, report on what the case has")
@@ -305,17 +304,8 @@ def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> i
         case = cases[name]
         first = case.first_seed if options.first_seed is None else options.first_seed
         count = options.seeds or (min(case.seeds, case.quick_seeds) if options.quick else case.seeds)
-        setup = Setup(
-            case=name,
-            quick=options.quick,
-            seeds=range(first, first + count),
-            data=options.data,
-            tables=options.tables,
-            shop=options.shop,
-            results=results,
-            before=before,
-            picture=options.picture,
-        )
+        chosen = {option: getattr(options, option) for option in ("quick", "data", "tables", "shop", "picture")}
+        setup = Setup(case=name, seeds=range(first, first + count), results=results, before=before, **chosen)
         rows, begun = [], time.monotonic()
         for row in case.run(setup):
             print(f"{name}: {row.what}: {row.measured} {row.ratio}", file=sys.stderr, flush=True)
@@ -323,8 +313,8 @@ def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> i
         failed |= any(row.must[1] is False for row in rows)
         print(f"\n{name}: {case.about}\n{table(rows)}\n{time.monotonic() - begun:.0f} s\n", flush=True)
         if options.out is not None:
-            chosen = "".join(f" {word}" for word in ("--quick",) if options.quick)
-            command = f"python benchmarks/{Path(sys.argv[0]).name} --case {name} --seeds {count}{chosen}"
+            quick = " --quick" if options.quick else ""
+            command = f"python benchmarks/{Path(sys.argv[0]).name} --case {name} --seeds {count}{quick}"
             entry = {"case": name, "about": case.about, "command": command, **measured_with()}
             write(options.out, title, entry | {"rows": [asdict(row) for row in rows]})
     print(", ".join(measured_with().values()))

@@ -22,6 +22,7 @@ from rareswitch.core import uniforms
 from rareswitch.evaluation import Evaluation, Interval
 from rareswitch.lab import SUITES, learner_for, left_out, simulate, world_at
 from rareswitch.lab.report.runs import regret_ratio
+from rareswitch.lab.simulate import draw_chunks
 from rareswitch.learner import geometric_grid
 from rareswitch.log import DecisionLog, from_obp, read_csv
 
@@ -31,7 +32,7 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "LinUCB 0.5, every step": ("linucb", {"confidence": 0.5}),
     "Thompson 0.5, every step": ("thompson", {"scale": 0.5}),
     "Thompson 1, every step": ("thompson", {"scale": 1.0}),
-    "foresight, 8 policies": ("foresight", {"updates": 8}),
+    "foresight, 8 policies": ("foresight", {"policies": 8}),
 }
 
 
@@ -50,22 +51,18 @@ def contest_run(label: str, batches: int | None, name: str, horizon: int, seed: 
     except CannotExpressError:
         return None
     ends = None if batches is None else set(geometric_grid(horizon, batches).ends)
-    regret, seconds, size = 0.0, 0.0, 1000
-    for first in range(0, horizon, size):
-        count = min(size, horizon - first)
-        rounds, coins = world.draw(count, seed=seed, first=first), uniforms(seed, "peers", first, count)[:, 0]
-        available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
-        paid = [world.rewards(rounds.means[:, arm], seed=seed, first=first) for arm in range(world.arms)]
-        rewards, begun = np.column_stack(paid), time.perf_counter()
-        arms = np.empty(count, dtype=np.int64)
-        for i, x in enumerate(rounds.contexts):
+    regret, seconds = 0.0, 0.0
+    for drawn in draw_chunks(world, seed=seed, stop=horizon, chunk=1000):
+        coins, available = uniforms(seed, "peers", drawn.first, len(drawn))[:, 0], drawn.sets.available
+        rewards = np.column_stack([drawn.rewards(np.full(len(drawn), arm)) for arm in range(world.arms)])
+        arms, begun = np.empty(len(drawn), dtype=np.int64), time.perf_counter()
+        for i, x in enumerate(drawn.sets.contexts):
             arms[i] = player.decide(x, available[i], float(coins[i]))
             player.tell(x, int(arms[i]), float(rewards[i, arms[i]]))
-            if ends is None or first + i + 1 in ends:
+            if ends is None or drawn.first + i + 1 in ends:
                 player.learn()
         seconds += time.perf_counter() - begun
-        best = np.where(available, rounds.means, -np.inf).max(axis=1)
-        regret += float((best - rounds.means[np.arange(count), arms]).sum())
+        regret += float(drawn.regrets(arms).sum())
     return [regret, seconds]
 
 

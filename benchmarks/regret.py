@@ -450,8 +450,8 @@ def plan_row(what: str, pairs: list[list[float]], *, asked: bool) -> Row:
 def horizon_run(name: str, count: int, horizon: int, seed: int) -> list[float]:
     """Regret and policies of foresight; without its horizon where the count is 0."""
     world = world_of(name, horizon)
-    learner = Foresight(dim=world.dim, horizon=horizon if count else None, policies=count or 8, seed=seed)
-    run = simulate(learner if count else Foresight(dim=world.dim, seed=seed), world, seed=seed, horizon=horizon)
+    known: dict[str, Any] = {"horizon": horizon, "policies": count} if count else {}
+    run = simulate(Foresight(dim=world.dim, seed=seed, **known), world, seed=seed, horizon=horizon)
     return [run.regret, run.policies]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from harness import FloatArray, IntArray
 from rareswitch import Features
 from rareswitch.core import ContextSets, normals, uniforms
+from rareswitch.lab.simulate import DrawnRounds
 from rareswitch.lab.worlds import RecordWorld, Rounds, World, make_world
 from rareswitch.lab.worlds.world import in_blocks
 from rareswitch.learner import Learner, Rows, State, Summary
@@ -49,26 +50,16 @@ def play(
     state, batches, earlier = learner.begin() if state is None else state, list[Batch](), list[Rows]()
     theta = world.best_linear() if hasattr(world, "best_linear") else None
     while not state.done:
-        count, start = state.stop - state.start, state.start
-        rounds = world.draw(count, seed=seed, first=start)
-        first_policy = state.policies == 1 and baseline is not None
-        shown = {"baseline": baseline(rounds.means, seed, start)} if first_policy and baseline is not None else {}
-        decisions = state.policy.decide(
-            rounds.contexts, rounds.available, ids=range(start, state.stop), seed=seed, **shown
-        )
-        at = np.arange(count)
-        available = np.ones(rounds.means.shape, dtype=np.bool_) if rounds.available is None else rounds.available
-        best = np.where(available, rounds.means, -np.inf).max(axis=1)
-        expected = rounds.means[at, decisions.arms]
-        linear = expected if theta is None else np.where(available, rounds.contexts @ theta, -np.inf).argmax(axis=1)
-        lost = np.zeros(count) if theta is None else best - rounds.means[at, linear.astype(np.int64)]
-        batches.append(Batch(state, best - expected, lost, decisions.propensities))
-        rewards, known = world.rewards(expected, seed=seed, first=start), dict[str, Any]()
-        if delay:
-            known = {"window": float(delay), "now": float(state.stop)}
-            rows = Rows.of(rounds.contexts, decisions, rewards, rounds.available, times=(start + at).astype(np.float64))
-        else:
-            rows = Rows.of(rounds.contexts, decisions, rewards, rounds.available)
+        drawn = DrawnRounds.of(world, state.stop - state.start, seed=seed, first=state.start)
+        sets, ids = drawn.sets, range(state.start, state.stop)
+        shown = {} if baseline is None or state.policies > 1 else {"baseline": baseline(drawn.means, seed, state.start)}
+        decisions = state.policy.decide(sets, ids=ids, seed=seed, **shown)
+        linear = decisions.arms if theta is None else np.where(sets.available, sets.contexts @ theta, -np.inf).argmax(1)
+        lost = np.zeros(len(drawn)) if theta is None else drawn.regrets(linear)
+        batches.append(Batch(state, drawn.regrets(decisions.arms), lost, decisions.propensities))
+        known: dict[str, Any] = {"window": float(delay), "now": float(state.stop)} if delay else {}
+        times = {"times": np.array(ids, dtype=np.float64)} if delay else {}
+        rows = Rows.of(sets, decisions, drawn.rewards(decisions.arms), **times)
         late = [learner.summarize(state, old, **known) for old in earlier]
         state, earlier = learner.next(state, learner.summarize(state, rows, **known), late=late), [rows] * bool(delay)
     return batches
@@ -76,14 +67,13 @@ def play(
 
 def log_of(learner: Learner, world: World, arms: IntArray, seed: int, first: int) -> Summary:
     """Decisions of others, for a warm start: these arms in the rounds from ``first`` on."""
-    rounds, at = world.draw(len(arms), seed=seed, first=first), np.arange(len(arms))
-    state = learner.begin()
+    drawn, state = DrawnRounds.of(world, len(arms), seed=seed, first=first), learner.begin()
     rows = Rows(
         ids=range(first, first + len(arms)),
         policy_id=state.policy.id,
-        features=rounds.contexts[at, arms],
-        rewards=world.rewards(rounds.means[at, arms], seed=seed, first=first),
-        sets=ContextSets(rounds.contexts, np.ones(rounds.means.shape, dtype=np.bool_)),
+        features=drawn.sets.contexts[np.arange(len(arms)), arms],
+        rewards=drawn.rewards(arms),
+        sets=ContextSets(drawn.sets.contexts, drawn.sets.available),
     )
     return learner.summarize(state, rows)
 

@@ -83,6 +83,8 @@ class SequenceWorld(NoisyRewards):
         Neither is copied: do not write to them afterwards.
         """
         array = finite_array("contexts", contexts)
+        if array.ndim != 3:
+            raise ShapeError(f"contexts must be (sets, arms, dim); got {array.shape}. For one pass contexts[None].")
         mask = np.ones(array.shape[:2], dtype=np.bool_) if available is None else np.asarray(available)
         return cls._of(ContextSets(array, mask), hidden, noise)
 
