@@ -185,7 +185,7 @@ class Counterexample:
 class Segments(_Sized):
     """Users of several segments, each with features of its own; every segment is rarer than the last.
 
-    Segment k has probability ∝ ``rarity``^k and arms that are random directions in its own block of coordinates, so
+    Segment k has probability ∝ 0.3^k and arms that are random directions in its own block of coordinates, so
     what is learned in one segment says nothing about another.
 
     >>> Segments(dim=6, arms=5, segments=3).draw(10, seed=1).contexts.shape
@@ -193,15 +193,13 @@ class Segments(_Sized):
     """
 
     segments: int = 5
-    rarity: float = 0.3
 
     def __post_init__(self) -> None:
         super().__post_init__()
         vars(self).update(segments=min(whole("segments", self.segments), self.dim))
-        number("rarity", self.rarity, low=0.0, high=1.0, open_low=True)
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
-        masses = self.rarity ** np.arange(self.segments)
+        masses = 0.3 ** np.arange(self.segments)
         which = _choice(masses / masses.sum(), uniforms(seed, "segments/which", first, count)[:, 0])
         block = np.arange(self.dim) % self.segments == which[:, None]
         x = self._normals(seed, "segments", first, count) * block[:, None, :]
@@ -210,23 +208,17 @@ class Segments(_Sized):
 
 @dataclass(frozen=True, kw_only=True)
 class Zipf(_Sized):
-    """Every arm points mostly along one axis; axis k is drawn with probability ∝ 1/(k + 1)^``exponent``.
+    """Every arm points mostly along one axis; axis k is drawn with probability ∝ 1/(k + 1)².
 
     >>> Zipf(dim=6, arms=5).draw(10, seed=1).contexts.shape
     (10, 5, 6)
     """
 
-    exponent: float = 2.0
     #: Norm of the random part beside the axis.
-    blur: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number("exponent", self.exponent, low=0.0)
-        number("blur", self.blur, low=0.0, high=1.0)
+    blur: ClassVar[float] = 0.1
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:
-        masses = (1.0 + np.arange(self.dim)) ** -self.exponent
+        masses = (1.0 + np.arange(self.dim)) ** -2.0
         axis = _choice(masses / masses.sum(), uniforms(seed, "zipf/axis", first, count, self.arms))
         x = self.blur * self._directions(seed, "zipf", first, count)
         x += math.sqrt(1.0 - self.blur**2) * np.eye(self.dim)[axis]

@@ -1,5 +1,6 @@
 """What a world looks like: context sets come, an arm is chosen, a reward is paid."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -9,29 +10,22 @@ from rareswitch.core import LARGEST_SCALE, BoolArray, FloatArray, normals, numbe
 from rareswitch.errors import InputError
 
 
-class Noise(Protocol):
-    """Independent noise of mean zero, keyed by the number of the round."""
-
-    @property
-    def scale(self) -> float:
-        """σ."""
-
-    def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
-        """(count,) values for rounds ``first`` and following."""
-
-
 @dataclass(frozen=True)
-class _Scaled:
-    """A noise with a checked σ."""
+class Noise(ABC):
+    """Independent noise of mean zero, keyed by the number of the round; its scale is σ."""
 
     scale: float = 0.5
 
     def __post_init__(self) -> None:
         number("scale", self.scale, low=0.0, high=LARGEST_SCALE)
 
+    @abstractmethod
+    def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
+        """(count,) values for rounds ``first`` and following."""
+
 
 @dataclass(frozen=True)
-class GaussianNoise(_Scaled):
+class GaussianNoise(Noise):
     """Normal noise of standard deviation σ."""
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
@@ -39,7 +33,7 @@ class GaussianNoise(_Scaled):
 
 
 @dataclass(frozen=True)
-class UniformNoise(_Scaled):
+class UniformNoise(Noise):
     """Uniform noise on [-σ, σ]."""
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
@@ -47,7 +41,7 @@ class UniformNoise(_Scaled):
 
 
 @dataclass(frozen=True)
-class CoinNoise(_Scaled):
+class CoinNoise(Noise):
     """σ or -σ, each with probability ½: the noise that its variance proxy describes exactly."""
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> FloatArray:
