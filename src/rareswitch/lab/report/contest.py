@@ -318,7 +318,7 @@ def _face(ratio: Ratio | None, color: str) -> str:
     return color if ratio is None or ratio.resolved else "white"
 
 
-def _panels(verdicts: Sequence[ContestVerdict], rows: int) -> "tuple[Figure, list[Axes]]":
+def _panels(verdicts: Sequence[ContestVerdict], rows: int) -> "tuple[Figure, Sequence[Axes]]":
     made, panels = figure(len(verdicts))
     made.set_size_inches(7.6 * len(verdicts), 1.6 + ROW * max(rows, 4))
     return made, panels
