@@ -12,9 +12,9 @@ bits are those of :class:`numpy.random.Philox`.
 import hashlib
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import compiled, high_product
 
 KeyArray = NDArray[np.uint64]
+#: Ids of decisions, or their keys.
+Ids: TypeAlias = Sequence[int | str] | NDArray[np.generic]
 #: Bytes of the longest string.
 LONGEST = 128
 _BEYOND = 1 << 63
@@ -31,7 +33,7 @@ _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 
 
-def id_keys(ids: Any, count: int | None = None) -> KeyArray:
+def id_keys(ids: Ids, count: int | None = None) -> KeyArray:
     """The keys of ids, (n, 2), read-only.
 
     Parameters
@@ -74,7 +76,7 @@ def id_keys(ids: Any, count: int | None = None) -> KeyArray:
     return keys
 
 
-def one_key(id: Any) -> tuple[int, int]:  # noqa: A002
+def one_key(id: object) -> tuple[int, int]:  # noqa: A002
     """The key of one id.
 
     >>> one_key(12), one_key("12") == one_key(12)
@@ -117,7 +119,7 @@ def key_bytes(keys: KeyArray) -> list[bytes]:
     return [data[at : at + 16] for at in range(0, len(data), 16)]
 
 
-def keys_of_bytes(data: Any, count: int) -> KeyArray:
+def keys_of_bytes(data: bytes | memoryview | NDArray[np.generic], count: int) -> KeyArray:
     """The keys (n, 2) of which so many lie in a buffer, as :func:`key_bytes` makes them.
 
     >>> keys_of_bytes(b"".join(key_bytes(id_keys([258, "a"]))), 2).tolist() == id_keys([258, "a"]).tolist()
@@ -140,8 +142,9 @@ def text_keys(texts: Iterable[bytes]) -> KeyArray:
     return keys
 
 
-def _whole_numbers(ids: Any) -> NDArray[Any] | None:
+def _whole_numbers(ids: Ids) -> NDArray[np.integer] | None:
     """The ids as one array, if they are whole numbers throughout."""
+    ends: tuple[object, object]
     if isinstance(ids, range) and ids:
         ends = ids[0], ids[-1]
     elif isinstance(ids, np.ndarray) and ids.dtype.kind in "iu" and len(ids):
@@ -169,7 +172,7 @@ def _checked(keys: KeyArray) -> KeyArray:
     return keys
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A value as text, cut where it is long."""
     if isinstance(value, int) and value.bit_length() > 100:
         return f"a number of {value.bit_length()} bits"
@@ -232,7 +235,7 @@ def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
     return np.uint64(low), np.uint64(high)
 
 
-def _numbers(fill: Callable[..., Any], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
+def _numbers(fill: Callable[..., None], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
     whole("width", width)
     numbers = np.empty(whole("count", count, low=0) * width)
     whole("first", first, low=0, high=((1 << 63) - len(numbers)) // width)  # they are counted by 63 bits

@@ -123,7 +123,8 @@ def test_collections_with_what_is_no_id_are_refused(ids: Any, rule: str) -> None
 
 
 def test_collections_of_another_form_are_refused() -> None:
-    for bad in ("abc", 5, iter([1]), {1, 2}, HUGE, None):
+    others: list[Any] = ["abc", 5, iter([1]), {1, 2}, HUGE, None]
+    for bad in others:
         with pytest.raises(ShapeError, match="list, tuple, range or NumPy array") as caught:
             id_keys(bad)
         assert len(str(caught.value)) < 250
