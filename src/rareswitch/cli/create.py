@@ -148,8 +148,11 @@ def _features(options: argparse.Namespace) -> "Features | None":
     from rareswitch.features import Features
 
     if options.fit is not None:
+        sample, arms = read_records(options.fit), given_arms(options.arms)
+        if arms is None:
+            raise ParameterError("arms must be given with --fit: ids, as in --arms A B, or a file with their records.")
         spare_arms = {} if options.spare_arms is None else {"spare_arms": options.spare_arms}
-        features = Features.fit(read_records(options.fit), given_arms(options.arms), **spare_arms)
+        features = Features.fit(sample, arms, **spare_arms)
         if options.save_features is not None:
             features.save(options.save_features)
         return features
@@ -157,6 +160,10 @@ def _features(options: argparse.Namespace) -> "Features | None":
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for features that are proposed from a sample: give --fit SAMPLE too.")
     if options.features is None:
+        if options.dim is None:
+            raise ParameterError(
+                "dim must be given for vectors; for records give --fit SAMPLE --arms …, or --features FILE."
+            )
         return None
     try:
         return Features.load(options.features)

@@ -83,7 +83,7 @@ def _read_time(read: Callable[[str, str], float], text: str) -> float:
     try:
         return read("it", text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(str(error).removeprefix("it ")) from None
 
 
 def id_option(text: str) -> int | str:
@@ -104,7 +104,8 @@ def json_option(text: str) -> Json:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise argparse.ArgumentTypeError(f"{text!r:.60} is not JSON ({error})") from None
+        example = """such as '{"age": 31}' with quotes around it"""
+        raise argparse.ArgumentTypeError(f"must be JSON, {example}; got {text!r:.60} ({error})") from None
 
 
 #: A longer text that no variable is called by is taken for a key.
@@ -218,9 +219,9 @@ def count_option(text: str) -> int:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        raise argparse.ArgumentTypeError(f"must be a whole number; got {text!r:.60}") from None
     if not abs(value) <= 1e12 or value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 1e12")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at most 1e12; got {text!r:.60}")
     return int(value)
 
 

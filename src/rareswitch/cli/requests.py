@@ -97,10 +97,21 @@ def add_experiment_reward(parser: argparse.ArgumentParser) -> None:
     JSON. A reward is durable when its answer is printed. The same reward again counts once; another value for the same
     decision is refused.
     """
-    parser.add_argument("--value", type=json_option, metavar="X", help="reward: a number, true or false")
+    parser.add_argument("--value", type=_reward_option, metavar="X", help="reward: a number, true or false")
     parser.add_argument("--event", metavar="TEXT", help="name of this reward, if the rewards of a decision are summed")
     parser.add_argument("--overwrite", action="store_true", help="replace the reward of the decision, if it has one")
     add_options(parser, id={}, input={}, now="time of the reward (default: now)")
+
+
+def _reward_option(text: str) -> float | bool:
+    """A number or a truth value, as JSON writes it."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, (int, float)):
+        raise argparse.ArgumentTypeError(f"must be a number, true or false; got {text!r:.60}")
+    return value
 
 
 def run_experiment_reward(options: argparse.Namespace) -> Output | int:

@@ -76,12 +76,12 @@ def warm_start_text(start: WarmStart, *, cli: bool = False) -> str:
 
 @as_text.register
 def novelty_text(novelty: Novelty, *, cli: bool = False) -> str:
-    """Whether contexts are unlike those that were learned from."""
+    """Whether contexts are unlike the training contexts."""
     if novelty.unlike:
         return (
-            f"New contexts: {novelty.value:.1f} × as uncertain as those learned from. An update would learn from them."
+            f"New contexts: {novelty.value:.1f} × the uncertainty of the training contexts. An update would learn them."
         )
-    return f"Contexts as before: {novelty.value:.1f} × as uncertain as those learned from."
+    return f"Contexts as before: {novelty.value:.1f} × the uncertainty of the training contexts."
 
 
 @as_text.register
@@ -236,11 +236,11 @@ def _model_text(note: LearnerNote) -> str:
     if note.scale:
         texts.append(f"Exploration scale: {note.scale:g}")
     elif note.scale is not None and not note.between:  # the conclusion says it then
-        texts.append("Exploration scale: 0 (plays the best known arm)")
+        texts.append("Exploration scale: 0 (greedy)")
     if note.cost is not None:
         texts.append(f"Expected remaining regret: {_rounded(note.cost)}")
     if note.level is not None:
-        texts.append(f"Rewards lie around {note.level:.3g}, which the features do not explain")
+        texts.append(f"Mean reward, not explained by the features: {note.level:.3g}")
     return sentences(texts)
 
 

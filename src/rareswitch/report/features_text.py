@@ -32,7 +32,7 @@ def features_text(features: Features, *, cli: bool = False) -> str:
 
 
 def _rule(field: Field) -> str:
-    """What is done with the values of a field.
+    """How the values of a field become numbers.
 
     >>> _rule(Number("age", mean=40, scale=12))
     '(x − 40) / 12, within ±4'
@@ -61,7 +61,11 @@ def _composition(features: Features) -> Iterator[str]:
     if features.arms is not None:
         ids, spare = [*map(str, features.arms.ids)], features.arms.spare_arms
         names = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-        blocks = f"{spare} spare block{'s' * (spare > 1)} for arms that come later" if spare else "no room for others"
+        blocks = (
+            f"{spare} spare block{'s' * (spare > 1)} for arms that are added later"
+            if spare
+            else "no spare block for others"
+        )
         yield f"{len(ids)} arms with parameters of their own ({names}), {blocks}"
     absent = "are missing" if features.absent == "missing" else "are an error"
     extra = "are counted and not used" if features.extra == "ignore" else "are an error"

@@ -188,13 +188,13 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     assert (found["rewarded"], found["waiting"], found["decided"]) == (9, 0, 9)  # late ones count as 0
     with pytest.raises(SystemExit):
         main((*advance, "--now", "monday"))
-    assert "--now: it must be a date, as in '2026-03-02'" in capsys.readouterr().err
+    assert "--now: must be a date, as in '2026-03-02'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main((*CREATE, "--window", "fortnight"))
-    assert "--window: it must be a duration such as '2d'" in capsys.readouterr().err
+    assert "--window: must be a duration such as '2d'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main((*CREATE, "--window", "2"))
-    assert "--window: it must be a duration with a unit, such as '2d', '2h'; got '2'." in capsys.readouterr().err
+    assert "--window: must be a duration with a unit, such as '2d', '2h'; got '2'." in capsys.readouterr().err
 
 
 def test_sums_need_events_and_overwriting_must_be_said(
@@ -226,7 +226,7 @@ def test_a_level_that_the_features_do_not_explain_is_said(
     values = [1000.0 + contexts[k, answer["arm"], 0] for k, answer in enumerate(answers)]
     typed(monkeypatch, *({"id": k, "value": value} for k, value in enumerate(values)))
     done(capsys, "experiment", "reward", *HERE)
-    assert "Rewards lie around 1e+03, which the features do not explain" in done(capsys, "experiment", "advance", *HERE)
+    assert "Mean reward, not explained by the features: 1e+03" in done(capsys, "experiment", "advance", *HERE)
 
 
 class Full(io.StringIO):

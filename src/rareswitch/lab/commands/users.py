@@ -63,9 +63,9 @@ def run_demo(options: argparse.Namespace) -> int:
         ]
         print(table(["updates", "policies", "clicks lost", "against every click"], rows))
         print(
-            "\nclicks lost: those expected of the best campaign for each visitor, less those expected of the one that "
-            "was shown.\nevery click at once: Thompson sampling with a new policy for each visitor, which knows all "
-            f"clicks at once.\nOne run of each; other seeds give other ratios. {time.monotonic() - began:.0f} s"
+            "\nclicks lost: expected clicks of the best campaign for each visitor, less those of the shown one.\n"
+            "every click at once: Thompson sampling with a new policy for each visitor and no delay of clicks.\n"
+            f"One run of each; other seeds give other ratios. {time.monotonic() - began:.0f} s"
         )
     if options.plot is not None:
         few, none = (f"{totals[name] / unit:.2g} times" for name in (BEST, NEVER))
