@@ -16,8 +16,6 @@ from rareswitch.cli import main
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT
 from rareswitch.cli.running import _parser
 
-FOLDER = Path(importlib.import_module("rareswitch").__file__ or "").parent
-
 
 def test_every_command_is_in_the_table_and_has_a_parser() -> None:
     listed = dict(COMMANDS) | {f"experiment-{name}": entry for name, entry in EXPERIMENT.items()}

@@ -1,7 +1,5 @@
 """States in files: kept for years, read without learning anything again."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,29 +10,15 @@ from rareswitch.learner import (
     Foresight,
     Rows,
     Summary,
-    planning,
     state_from_bytes,
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.learner import foresight as room
-from rareswitch.policy import policy_to_bytes
-from reference.loop import after, rows_of
+from reference.loop import after
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 SHORT = Foresight(dim=3, horizon=1000, policies=5)
-
-
-def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on nothing can be learned or planned."""
-
-    def fails(*_: Any, **__: Any) -> None:
-        raise AssertionError("loading learned something")
-
-    monkeypatch.setattr(room, "plan", fails)
-    monkeypatch.setattr(planning, "plan", fails)
-    monkeypatch.setattr(room.PlannedExploration, "next", fails)
 
 
 def test_a_state_that_was_kept_is_read_and_continued() -> None:
@@ -51,28 +35,6 @@ def test_a_state_that_was_kept_is_read_and_continued() -> None:
     played = (found.policy.probabilities(sets.contexts) * sets.means).sum(axis=1)
     best, chance = sets.means.max(axis=1), sets.means.mean(axis=1)
     assert (best - played).mean() < 0.5 * (best - chance).mean()
-
-
-def test_loading_learns_and_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = state_to_bytes(after(SHORT, WORLD, 3))
-    forbid(monkeypatch)
-    for kept in (data, FILE.read_bytes()):
-        assert state_to_bytes(state_from_bytes(kept)) == kept
-
-
-def test_a_planner_with_other_constants_goes_on_from_the_same_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state is not worked out anew: a later version may plan otherwise, and the policy that decides stays."""
-    state = after(SHORT, WORLD, 2)
-    data = state_to_bytes(state)
-    monkeypatch.setattr(planning, "SCALES", (0.9,))
-    for module in (planning, room):
-        monkeypatch.setattr(module, "TRUTHS", 32)
-    loaded = state_from_bytes(data)
-    assert policy_to_bytes(loaded.policy) == policy_to_bytes(state.policy)
-    found = SHORT.next(loaded, SHORT.summarize(loaded, rows_of(loaded, WORLD, 1)))
-    assert found.notes[:-1] == state.notes
-    assert found.notes[-1]["scale"] == 0.9
-    assert found.policies == 4
 
 
 def test_nothing_of_a_state_is_lost() -> None:
