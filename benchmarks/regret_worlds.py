@@ -11,9 +11,9 @@ import numpy as np
 from harness import FloatArray, IntArray
 from rareswitch import Features
 from rareswitch.core import ContextSets, normals, uniforms
+from rareswitch.lab.distributions import in_blocks
 from rareswitch.lab.simulate import DrawnRounds
 from rareswitch.lab.worlds import RecordWorld, Rounds, World, make_world
-from rareswitch.lab.worlds.world import in_blocks
 from rareswitch.learner import Learner, Rows, State, Summary
 
 #: Decisions of the runs in which something changes that no plan foresees.

@@ -296,6 +296,28 @@ def unit_vectors(seed: int, stream: str, first: int, shape: tuple[int, int, int]
     return x
 
 
+def into_ball(x: FloatArray) -> FloatArray:
+    """Vectors (…, d), scaled to length 1 where they are longer.
+
+    >>> into_ball(np.array([[0.3, 0.4], [3.0, 4.0]])).tolist()
+    [[0.3, 0.4], [0.6, 0.8]]
+    """
+    return np.asarray(x / np.maximum(1.0, np.linalg.norm(x, axis=-1, keepdims=True)))
+
+
+def in_blocks(users: FloatArray, arms: int) -> FloatArray:
+    """(n, K, K·p) users (n, p) in a block for each of K arms: each has parameters of its own.
+
+    >>> in_blocks(np.array([[2.0, 3.0]]), 2).tolist()
+    [[[2.0, 3.0, 0.0, 0.0], [0.0, 0.0, 2.0, 3.0]]]
+    """
+    count, features = users.shape
+    blocks = np.zeros((count, arms, arms, features))
+    every = np.arange(arms)
+    blocks[:, every, every] = users[:, None, :]
+    return blocks.reshape(count, arms, arms * features)
+
+
 def _choice(masses: FloatArray, u: FloatArray) -> IntArray:
     """The outcome that each uniform number tells, given the probabilities of the outcomes."""
     return np.asarray(np.minimum(np.searchsorted(np.cumsum(masses), u), len(masses) - 1))

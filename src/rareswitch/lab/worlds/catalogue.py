@@ -128,10 +128,7 @@ WORLDS: dict[str, tuple[str, Maker]] = {
         "one published set of random actions for each size, random-actions:KxD; seeds differ in the noise",
         _random_actions,
     ),
-    "adaptive-trial": (
-        "ten treatments, five features of users, σ² = 0.2 (AExGym)",
-        _usual(linear.AdaptiveTrialWorld),
-    ),
+    "adaptive-trial": ("ten treatments, five features of users, σ² = 0.2 (AExGym)", _usual(linear.AdaptiveTrialWorld)),
     "drifting": ("directions that turn over the horizon", _ending(linear.DriftingWorld)),
     "starving": ("features that first show up late", _ending(linear.StarvingWorld)),
     "lower-bound": ("the paper's, for rare switches; two arms, d even; lower-bound:L has L stages", _lower_bound),

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, finite_array, frozen, uniforms, vector, whole
 from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
-from rareswitch.lab.worlds.world import Rounds, in_blocks
+from rareswitch.lab.distributions import in_blocks
+from rareswitch.lab.worlds.world import Rounds
 
 #: Temperatures of the softmax that stands for the greedy policy, in units of the spread of its scores.
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)

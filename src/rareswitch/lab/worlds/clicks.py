@@ -10,8 +10,8 @@ import numpy as np
 from rareswitch.core import LARGEST_SCALE, FloatArray, normals, number, set_size, uniforms, whole
 from rareswitch.errors import InputError
 from rareswitch.features import Features
-from rareswitch.lab.distributions import normal_vectors
-from rareswitch.lab.worlds.world import ClickRewards, Rounds, into_ball
+from rareswitch.lab.distributions import into_ball, normal_vectors
+from rareswitch.lab.worlds.world import ClickRewards, Rounds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,16 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from rareswitch.core import (
-    ContextSets,
-    FloatArray,
-    Sets,
-    context_sets,
-    finite_array,
-    unit_ball,
-    vector,
-    whole,
-)
+from rareswitch.core import ContextSets, FloatArray, Sets, context_sets, finite_array, unit_ball, vector, whole
 from rareswitch.errors import ContextNormError, FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.worlds.linear import direction
