@@ -108,7 +108,7 @@ def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) 
 def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["simulate", "--learner", "batch-linucb", "--horizon", text])
-    assert "is not a" in capsys.readouterr().err
+    assert "argument --horizon: must be a whole number" in capsys.readouterr().err
 
 
 def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
