@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rareswitch.store import sqlite_files
+from rareswitch.store import sqlite
 from reference.experiment_crowd import Crowd
 from reference.experiment_kills import NOTED, Killed, Moment, occurrences
 from reference.experiment_play import Plan
@@ -47,13 +47,13 @@ def test_a_process_that_opens_and_closes_the_file_meanwhile_costs_nothing(tmp_pa
 
 def test_the_kills_notice_locks_that_were_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that opens and closes its file by itself, and does not look whether its log is gone."""
-    create, checked = sqlite_files._create, []
+    create, checked = sqlite._create, []
 
     def drops_locks(path: Path) -> None:
         create(path)
         os.close(os.open(path, os.O_RDWR))
 
-    monkeypatch.setattr(sqlite_files, "_create", drops_locks)
+    monkeypatch.setattr(sqlite, "_create", drops_locks)
     monkeypatch.setattr("rareswitch.store.sqlite.check_there", lambda *given: checked.append(given))
     killed = Killed(tmp_path, None, Plan(batches=0, more=300), bystander="once")
     lost = [killed.at_moment(NOTED, answers).lost for answers in (30, 60)]

@@ -234,7 +234,7 @@ def run_experiment_import(options: argparse.Namespace) -> Output:
             now=options.now,
             progress=bar,
         )
-    return Output(imported.as_dict(), str(imported))
+    return Output(imported)
 
 
 def add_key(parser: argparse.ArgumentParser) -> None:

@@ -158,6 +158,8 @@ class Rows:
             raise ShapeError(f"rows are joined from a list of Rows; got {parts!r:.60}.")
         if len({part.policy_id for part in parts}) != 1:
             raise BatchError("rows are joined policy by policy; these are of several, or none.")
+        if len(parts) == 1:
+            return parts[0]
         starts = np.cumsum([0, *map(len, parts)])
         sets = [part.sets for part in parts if part.sets is not None]
         places = [part.places + start for part, start in zip(parts, starts, strict=False) if part.places is not None]

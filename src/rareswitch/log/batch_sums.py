@@ -1,10 +1,9 @@
 """What a learner needs of the decisions of one policy: sums, from any source, on any executor."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import chain, groupby
 from operator import add
 from typing import Any, NamedTuple, Protocol
 
@@ -13,8 +12,7 @@ import numpy as np
 from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, run_shards, uniforms_at
 from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.learner import Learner, Rows, Sample, State, Summary, sampled
-from rareswitch.log.chunks import prefetched
-from rareswitch.log.decision_log import Source
+from rareswitch.log.decision_log import Source, prefetched
 
 #: Decisions that are gathered and summed at once, so that it does not matter in which order they came.
 GATHERED = 1 << 16
@@ -59,11 +57,8 @@ class Task:
     #: What :meth:`~rareswitch.learner.Learner.summarize` is told of rewards.
     counting: dict[str, Any]
     leave_out: HeldOut | None
-
-    @property
-    def timed(self) -> bool:
-        """Whether times are needed."""
-        return self.counting["window"] is not None
+    #: Whether times are needed.
+    timed: bool
 
     def sampled(self, keys: KeyArray) -> IntArray:
         """(m,) of decisions (n, 2) those whose context sets may be sampled."""
@@ -85,7 +80,7 @@ class Task:
 class SourcePart(Protocol):
     """Some decisions of a source; small, and can be sent to where it is read."""
 
-    def read(self, task: Task) -> Iterator[Rows]:
+    def read(self, task: Task) -> Generator[Rows]:
         """Those of one policy, perhaps with context sets to sample from."""
 
 
@@ -152,6 +147,7 @@ def summarize(
         gathers=len(parts) <= 1 if rows is None else rows <= GATHERED,
         counting=counting,
         leave_out=leave_out,
+        timed=window is not None,
     )
     summary = _passed(parts, task, executor, progress)
     if policy_id != state.policy.id or state.done:
@@ -216,11 +212,7 @@ def _passed(
 ) -> Summary:
     """One pass over all parts."""
     gathered, sums = list[Rows](), list[Summary]()
-    results = (
-        _in_turn(parts, task)
-        if executor is None
-        else run_shards(partial(_read, task=task), parts, executor, label="part")
-    )
+    results = run_shards(partial(_read, task=task), parts, executor, label="part")
     for done, (rows, summaries) in enumerate(results, 1):
         gathered += rows
         sums = [reduce(add, [*sums, *summaries])] if sums or summaries else []
@@ -230,20 +222,9 @@ def _passed(
 
 
 def _read(part: SourcePart, *, task: Task) -> tuple[list[Rows], list[Summary]]:
-    """The rows of a part, or what they sum up to."""
-    return _reduced(part.read(task), task)
-
-
-def _in_turn(parts: Sequence[SourcePart], task: Task) -> Iterator[tuple[list[Rows], list[Summary]]]:
-    """The same for one part after the other, here; the next rows are read while some are summed."""
-    pieces = prefetched((at, rows) for at, part in enumerate(parts) for rows in chain(part.read(task), [None]))
-    for _, some in groupby(pieces, key=lambda piece: piece[0]):
-        yield _reduced((rows for _, rows in some if rows is not None), task)
-
-
-def _reduced(pieces: Iterable[Rows], task: Task) -> tuple[list[Rows], list[Summary]]:
+    """The rows of a part, or what they sum up to; the next ones are read while some are summed."""
     gathered, total = list[Rows](), list[Summary]()
-    for rows in pieces:
+    for rows in prefetched(part.read(task)):
         if task.leave_out is not None:
             rows = rows[np.flatnonzero(~task.leave_out.among(rows.ids))]
         if task.gathers:
@@ -263,7 +244,7 @@ class _AnyPolicy:
         """Itself; chunks may be many, and are summed one by one."""
         return Learnable([self], self.sample, GATHERED + 1)
 
-    def read(self, task: Task) -> Iterator[Rows]:
+    def read(self, task: Task) -> Generator[Rows]:
         for log in self.source.chunks(contexts=False):
             yield Rows(ids=log.ids, policy_id=task.policy_id, features=log.features, rewards=log.rewards)
 

@@ -1,24 +1,34 @@
 """The one table of decisions: what was offered, what was chosen with which probability, and what came of it."""
 
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, finite_array, id_keys, number, read_only, sealed
-from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError, several
-from rareswitch.learner import deduplicate, known_rewards
+from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, finite_array, id_keys, read_only, sealed
+from rareswitch.errors import EmptySetError, FileFormatError, NonFiniteError, ParameterError, ShapeError, several
+from rareswitch.learner import deduplicate, known_rewards, sample_order
 from rareswitch.policy import Policy
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+    from rareswitch.core import TableCell
     from rareswitch.log.tables import ColumnNames, TableOptions
 
+T = TypeVar("T")
+N = TypeVar("N", bound=np.generic)
+#: Numbers, one for each decision, None where one is not known.
+Column: TypeAlias = ArrayLike | Sequence[float | None]
+#: Lists of arms that are remembered.
+MOST_LISTS = 1 << 16
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10
 #: Columns with an entry for each decision, and of these the ones with an entry for each of its arms.
@@ -121,19 +131,19 @@ class DecisionLog:
         def __init__(
             self,
             *,
-            arm_indices: Any,
-            propensities: Any,
-            rewards: Any,
-            available: Any = None,
-            contexts: Any = None,
-            features: Any = None,
-            arms: Any = None,
-            codes: Any = None,
-            behavior_probs: Any = None,
-            baselines: Any = None,
-            ids: Any = None,
-            times: Any = None,
-            batches: Any = None,
+            arm_indices: ArrayLike,
+            propensities: ArrayLike,
+            rewards: Column,
+            available: ArrayLike | None = None,
+            contexts: ArrayLike | None = None,
+            features: ArrayLike | None = None,
+            arms: Sequence[str] | None = None,
+            codes: ArrayLike | None = None,
+            behavior_probs: ArrayLike | None = None,
+            baselines: ArrayLike | None = None,
+            ids: ArrayLike | Sequence[int | str] | None = None,
+            times: ArrayLike | None = None,
+            batches: ArrayLike | None = None,
             batch_names: Sequence[str] = ("log",),
             policies: Mapping[str, Policy] | None = None,
             estimated: str = "",
@@ -210,7 +220,7 @@ class DecisionLog:
     @classmethod
     def from_frame(
         cls,
-        frame: "IntoDataFrame | Sequence[Mapping[str, Any]]",
+        frame: "IntoDataFrame | Sequence[Mapping[str, TableCell]]",
         *,
         columns: "ColumnNames | None" = None,
         **options: "Unpack[TableOptions]",
@@ -233,17 +243,23 @@ class DecisionLog:
         >>> log, log.chosen_names
         (<decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>, ['shirt', 'shoe', 'shirt'])
         """
-        from rareswitch.log.tables import log_of_frame
+        from rareswitch.core import Table
+        from rareswitch.features import frame_columns
+        from rareswitch.log.tables import log_of_table
 
-        return log_of_frame(frame, columns, **options)
+        return log_of_table(Table.of("frame", frame_columns("frame", frame)), columns, **options).log
 
     @classmethod
     def checked(cls, **columns: Any) -> Self:
-        """Of columns that were checked already, in their final types; those that are not given are None."""
-        made = object.__new__(cls)
+        """Of columns that were checked already, which become read-only; by default with the chosen arms alone."""
+        log, count = object.__new__(cls), len(columns["rewards"])
         none = dict.fromkeys(("contexts", "features", "arms", "codes", "behavior_probs", "baselines", "times"))
-        vars(made).update(none | {"cautions": (), "open_from": math.inf} | columns)
-        return made
+        alone = {"available": np.ones((count, 1), dtype=np.bool_), "arm_indices": np.zeros(count, dtype=np.int64)}
+        vars(log).update(none | alone | {"estimated": "", "cautions": (), "open_from": math.inf} | columns)
+        for column in vars(log).values():
+            if isinstance(column, np.ndarray):
+                column.setflags(write=False)
+        return log
 
     def _offered(self, arm_indices: IntArray, contexts: FloatArray | None) -> BoolArray:
         count = len(arm_indices)
@@ -344,10 +360,10 @@ class DecisionLog:
         names, codes = self.arm_codes
         return [names[code] for code in codes[np.arange(len(self)), self.arm_indices].tolist()]
 
-    def select(self, which: Any) -> Self:
+    def select(self, which: slice | BoolArray | IntArray) -> Self:
         """Some of the rows: a mask, a slice, or an array of indices."""
         columns = {name: getattr(self, name) for name in (*COLUMNS, *BY_ARM)}
-        taken = {name: None if column is None else sealed(column[which]) for name, column in columns.items()}
+        taken = {name: None if column is None else column[which] for name, column in columns.items()}
         return self.checked(**{name: vars(self)[name] for name in self.__dataclass_fields__} | taken)
 
     def by_batch(self) -> Self:
@@ -421,69 +437,74 @@ def read_all(source: Source) -> DecisionLog:
     return DecisionLog.concatenate([*source.chunks()])
 
 
-def estimate_propensities(
-    log: DecisionLog, *, within: Any = None, named: str = "", smoothing: float = 1.0
-) -> DecisionLog:
-    """The same log with propensities from the frequencies of its arms; it is marked as such for good.
+def prefetched(items: Generator[T]) -> Iterator[T]:
+    """The same items, each made in another thread while the one before it is looked at.
 
-    Within each batch, and each stratum of it, an arm that was chosen c times and offered m times has the rate
-    (c + s)/(m + sK), for K arms and the smoothing s; in a decision its probability is this over the sum of the rates of
-    all arms that were offered. Where all arms are always offered that is their share of the choices, smoothed by
-    Laplace's rule. It is right where the log's policy did not look at the context beyond the strata. Whatever else it
-    looked at makes an evaluation biased, and no interval says by how much.
-
-    Parameters
-    ----------
-    log
-        The propensities that it has are not used.
-    within
-        (n,) the stratum of each decision: anything that can be compared, such as a position or a country.
-    named
-        What the strata are called.
-    smoothing
-        s, above 0: no arm that was offered has the probability 0.
-
-    Examples
-    --------
-    >>> log = DecisionLog(arm_indices=[0, 0, 1], propensities=[1.0] * 3, rewards=[1.0, 0.0, 0.0])
-    >>> estimate_propensities(log).propensities.tolist()
-    [0.6, 0.6, 0.4]
-    >>> estimate_propensities(log).estimated
-    'arm frequencies within each policy, smoothing 1'
+    >>> [*prefetched(number**2 for number in range(3))]
+    [0, 1, 4]
     """
-    smoothing = number("smoothing", smoothing, low=0.0, open_low=True)
-    strata, rows = log.batches, np.arange(len(log))
-    if within is not None:
-        try:
-            _, levels = np.unique(np.asarray(within), return_inverse=True)
-        except TypeError:
-            levels = np.empty(0, dtype=np.int64)
-        if levels.shape != (len(log),):
-            raise ShapeError(f"within must be {len(log)} values that can be compared, one for each decision.")
-        strata = np.asarray(log.batches * (int(levels.max()) + 1) + levels, dtype=np.int64)
-    names, codes = log.arm_codes
-    kinds, size = len(names), (int(strata.max()) + 1) * len(names)
-    cells = np.where(codes >= 0, strata[:, None] * kinds + codes, -1)
-    offered = np.bincount(cells[cells >= 0], minlength=size)
-    chosen = np.bincount(cells[rows, log.arm_indices], minlength=size)
-    rates = (chosen + smoothing) / (offered + smoothing * kinds)
-    probabilities = np.where(cells >= 0, rates[cells], 0.0)
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    strata_text = "each policy" + (f" and {named or 'stratum'}" if within is not None else "")
-    return replace(
-        log,
-        propensities=probabilities[rows, log.arm_indices],
-        behavior_probs=probabilities,
-        policies={},
-        estimated=f"arm frequencies within {strata_text}, smoothing {smoothing:g}",
-    )
+    with closing(items), ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
 
 
-def estimating(propensities: str) -> bool:
-    """Whether propensities shall be estimated, as a reader is told."""
-    if propensities not in ("logged", "estimate"):
-        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
-    return propensities == "estimate"
+class KeyedSample:
+    """Checks that the rows with context sets are those of each batch whose ids have the smallest hashes."""
+
+    def __init__(self, batches: int) -> None:
+        #: By batch, the largest hash of a row with a set, and the smallest of one without.
+        self.last, self.missing = np.full(batches, -np.inf), np.full(batches, np.inf)
+
+    def check(self, source: str, batches: IntArray, keys: KeyArray, rows: IntArray) -> None:
+        """Take the next rows, of which ``rows`` (m,) have sets."""
+        ranks, has = sample_order(keys), np.zeros(len(keys), dtype=np.bool_)
+        has[rows] = True
+        np.maximum.at(self.last, batches[has], ranks[has])
+        np.minimum.at(self.missing, batches[~has], ranks[~has])
+        if (self.last > self.missing).any():
+            raise FileFormatError(
+                f"{source}: some decisions have no contexts, and not those that a share of all would leave out: "
+                "sets were kept by something else than the hash of the id, so that values estimated from them could be "
+                "of other decisions than the rest. Keep the contexts of all decisions, or of those that "
+                "rareswitch.learner.sampled(ids, share) names."
+            )
+
+
+class ArmCodes:
+    """Numbers the ids of arms as they come; each list of them, a JSON text, is read once."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._lists: dict[str, IntArray] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that came so far."""
+        return tuple(self._codes)
+
+    def codes(self, names: Iterable[str]) -> IntArray:
+        """The numbers of arms."""
+        return np.array([self._codes.setdefault(name, len(self._codes)) for name in names], dtype=np.int64)
+
+    def listed(self, texts: Sequence[str]) -> list[IntArray]:
+        """The numbers of the arms of lists; what is wrong with one is raised as the rule alone."""
+        if len(self._lists) >= MOST_LISTS:
+            self._lists.clear()
+        for text in dict.fromkeys(texts):
+            if text in self._lists:
+                continue
+            try:
+                arms = json.loads(text)
+            except (ValueError, RecursionError):
+                arms = None
+            if not isinstance(arms, list) or not arms or not all(type(arm) in (str, int) for arm in arms):
+                raise FileFormatError("Write the ids of the offered arms as a JSON list.")
+            if len({*map(str, arms)}) < len(arms):
+                raise FileFormatError("Arms that are offered together must have different ids.")
+            self._lists[text] = self.codes(map(str, arms))
+        return [self._lists[text] for text in texts]
 
 
 def _refuse(bad: BoolArray, rule: str, what: Callable[[int], str]) -> None:
@@ -506,7 +527,7 @@ def _refuse_repeated(ids: KeyArray, batches: IntArray) -> None:
         )
 
 
-def _whole(name: str, given: Any, count: int | None = None) -> IntArray:
+def _whole(name: str, given: ArrayLike, count: int | None = None) -> IntArray:
     """Whole numbers, one for each decision."""
     try:
         column = np.asarray(given)
@@ -519,7 +540,7 @@ def _whole(name: str, given: Any, count: int | None = None) -> IntArray:
     return sealed(column.astype(np.int64))
 
 
-def _numbers(name: str, given: Any, count: int, *, finite: bool = True) -> FloatArray:
+def _numbers(name: str, given: ArrayLike, count: int, *, finite: bool = True) -> FloatArray:
     """Numbers, one for each decision."""
     try:
         column = np.asarray(given, dtype=np.float64)
@@ -533,7 +554,7 @@ def _numbers(name: str, given: Any, count: int, *, finite: bool = True) -> Float
     return read_only(column)
 
 
-def _finite(name: str, given: Any, shape: tuple[int | None, ...]) -> FloatArray:
+def _finite(name: str, given: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
     """Finite numbers of a shape, in which None is any length."""
     array = finite_array(name, given)
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
@@ -542,7 +563,7 @@ def _finite(name: str, given: Any, shape: tuple[int | None, ...]) -> FloatArray:
     return read_only(array)
 
 
-def _wide(column: NDArray[Any], width: int, gap: float) -> NDArray[Any]:
+def _wide(column: NDArray[N], width: int, gap: float) -> NDArray[N]:
     """A column (n, K, …) with so many arms."""
     more = width - column.shape[1]
     return np.concatenate([column, np.full((len(column), more, *column.shape[2:]), gap, dtype=column.dtype)], axis=1)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -11,9 +11,20 @@ import numpy as np
 from rareswitch.core import BoolArray, FloatArray, reading
 from rareswitch.errors import FileFormatError
 from rareswitch.features import Features
-from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
-from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, parse_time, writing
+from rareswitch.log.decision_log import DecisionLog
+from rareswitch.log.tables import (
+    checked_log,
+    estimate_propensities,
+    estimating,
+    id_texts,
+    parse_ids,
+    parse_time,
+    writing,
+)
 
+#: What JSON holds.
+Json: TypeAlias = Any
+Record: TypeAlias = Mapping[str, Json]
 #: How far from 1 the sum of probabilities may be: they are written as floats of 32 bits.
 _TOLERANCE = 1e-3
 #: The namespace of an action's vector in what we write.
@@ -23,7 +34,7 @@ _VECTOR = "rareswitch"
 class _Line(msgspec.Struct):
     """A decision, as it stands in the file."""
 
-    context: dict[str, Any] | None = msgspec.field(name="c", default=None)
+    context: dict[str, Json] | None = msgspec.field(name="c", default=None)
     order: list[int] | None = msgspec.field(name="a", default=None)
     probabilities: list[float] | None = msgspec.field(name="p", default=None)
     cost: float | None = msgspec.field(name="_label_cost", default=None)
@@ -34,9 +45,9 @@ class _Line(msgspec.Struct):
     dropped: float | None = msgspec.field(name="pdrop", default=None)
     timestamp: str | None = msgspec.field(name="Timestamp", default=None)
     event: str | int = msgspec.field(name="EventId", default="")
-    state: dict[str, Any] | None = msgspec.field(name="VWState", default=None)
-    outcomes: Any = msgspec.field(name="_outcomes", default=None)
-    outcome: Any = msgspec.field(name="RewardValue", default=None)
+    state: Record | None = msgspec.field(name="VWState", default=None)
+    outcomes: Json = msgspec.field(name="_outcomes", default=None)
+    outcome: Json = msgspec.field(name="RewardValue", default=None)
     #: How propensities were estimated, in what we write.
     estimated: str = msgspec.field(name="rareswitch.estimated", default="")
     #: Which of the actions would have been shown, in what we write.
@@ -50,8 +61,8 @@ class Decision(NamedTuple):
     number: int
     line: _Line
     #: What all actions share, and each of them.
-    shared: dict[str, Any]
-    actions: list[dict[str, Any]]
+    shared: Record
+    actions: list[Record]
     #: Which of the actions was taken, from 0.
     chosen: int
     #: None where it is not told.
@@ -65,8 +76,8 @@ class Decision(NamedTuple):
 class Records(NamedTuple):
     """Contexts and the arms that were offered, as :meth:`rareswitch.Features.fit` takes them."""
 
-    contexts: list[dict[str, Any]]
-    arms: list[dict[str, dict[str, Any]]]
+    contexts: list[Record]
+    arms: list[dict[str, Record]]
 
 
 def read_dsjson(
@@ -140,7 +151,7 @@ def read_dsjson(
     columns |= _vectors(path, decisions, available, features, arm)
     if any(decision.line.event != "" for decision in decisions):
         texts = [str(decision.line.event) or f"line {decision.number}" for decision in decisions]
-        columns["ids"] = ids_of_texts(texts)
+        columns["ids"] = parse_ids(texts)
     if estimate:
         columns |= {"behavior_probs": None, "estimated": ""}
         return estimate_propensities(checked_log(path, propensities=np.ones(len(sizes)), **columns))
@@ -167,7 +178,7 @@ def write_dsjson(path: str | Path, log: DecisionLog) -> None:
             chosen = int(order[row, log.arm_indices[row]])
             ranked = [chosen, *(k for k in range(len(offered)) if k != chosen)]
             reward, known = float(log.rewards[row]), not np.isnan(log.rewards[row])
-            line: dict[str, Any] = {
+            line: dict[str, Json] = {
                 "_label_cost": -reward if known else 0.0,
                 "_label_probability": float(log.propensities[row]),
                 "_label_Action": chosen + 1,
@@ -176,7 +187,7 @@ def write_dsjson(path: str | Path, log: DecisionLog) -> None:
             if log.times is not None and not np.isnan(log.times[row]):
                 line["Timestamp"] = _time_text(float(log.times[row]))
             line |= {"Version": "1", "EventId": texts[row]}
-            actions: list[dict[str, Any]] = [{} for _ in offered]
+            actions: list[dict[str, Json]] = [{} for _ in offered]
             for k, index in enumerate(offered):
                 actions[k]["_tag"] = names[codes[row, index]]
                 if log.contexts is not None:
@@ -309,15 +320,15 @@ def _records(path: str | Path, decisions: Sequence[Decision], arm: str) -> Recor
     return records
 
 
-def flat(at: str, record: Mapping[str, Any]) -> dict[str, Any]:
+def flat(at: str, record: Record) -> Record:
     """A record of fields whose names are joined by dots; of a list of records the second has a 1 in its name.
 
     >>> flat("here", {"user": {"age": 31, "_id": 7}, "urls": [{"host": "a"}, {"host": "b"}], "x": [0.5, 1]})
     {'user.age': 31, 'urls.host': 'a', 'urls.1.host': 'b', 'x': [0.5, 1]}
     """
-    fields: dict[str, Any] = {}
+    fields: dict[str, Json] = {}
 
-    def add(prefix: str, value: Any) -> None:
+    def add(prefix: str, value: Json) -> None:
         if isinstance(value, Mapping):
             for name, inner in value.items():
                 if not name.startswith("_"):
@@ -334,9 +345,9 @@ def flat(at: str, record: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _arm_name(action: Mapping[str, Any], arm: str) -> str | None:
+def _arm_name(action: Record, arm: str) -> str | None:
     """The id of an action: what it has under this name, parts of which are joined by dots."""
-    value: Any = action
+    value: Json = action
     for part in arm.split("."):
         while isinstance(value, list) and value:
             value = value[0]

@@ -5,19 +5,16 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rareswitch.core import FloatArray, find_parts, key_bytes, read_table
-from rareswitch.errors import ConflictError, FileFormatError, several
+from rareswitch.core import FloatArray, Result, find_parts, key_bytes, read_table
+from rareswitch.errors import ConflictError, FileFormatError
 from rareswitch.features import Features
 from rareswitch.learner import Learner, sample_order
-from rareswitch.log.blocks import Block
-from rareswitch.log.chunks import chosen_indices
-from rareswitch.log.schema import MORE, NEEDED, blocks, open_part
+from rareswitch.log.parts import MORE, NEEDED, Block, blocks, open_part
 from rareswitch.log.tables import ColumnNames, log_of_table
 from rareswitch.log.write import log_table
 from rareswitch.store import DecisionRow, RewardRow, Store
@@ -26,8 +23,7 @@ _TEXT = json.JSONEncoder(ensure_ascii=False).encode
 _READ = [*NEEDED, "contexts", "time", "reward_time", *MORE]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportReport:
+class ImportReport(Result, frozen=True, kw_only=True):
     """What was read, and what became of it. Prints as text.
 
     ``rows`` is the sum of ``new``, ``rewarded``, ``copies``, ``conflicting`` and the rows of ``foreign`` policies.
@@ -49,24 +45,6 @@ class ImportReport:
     foreign: dict[str, int]
     #: Rewards that were not there before.
     rewards: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        counts = {
-            "of decisions that are new": self.new,
-            "with a reward that is new, of decisions known before": self.rewarded,
-            "that say nothing new": self.copies,
-            "that contradict what was there, left out": self.conflicting,
-        }
-        counts |= {
-            f"of policy {f'{name[:12]}…' if name else '(all others)'}, which this experiment never had, left out": rows
-            for name, rows in self.foreign.items()
-        }
-        lines = [f"  {count:>12,} {what}" for what, count in counts.items() if count]
-        return "\n".join([f"{several(self.rows, 'row')} in {several(self.parts, 'part')}:", *lines])
 
 
 def import_parts(
@@ -253,7 +231,7 @@ class _Taking:
         rows = block.with_sets(self.learner.dim)
         if len(rows):
             sets = block.sets(rows, self.learner)
-            indices[rows] = chosen_indices(block.take(rows), sets.available, features[rows], sets.contexts, None)
+            indices[rows] = block.take(rows).chosen_indices(sets.available, features[rows], sets.contexts, None)
             for at, arms, available in zip(rows.tolist(), sets.contexts, sets.available, strict=True):
                 vectors[at] = arms[available].astype("<f8").tobytes()
         return vectors, indices.tolist()

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import numpy as np
 from rareswitch.errors import BatchError, several
 from rareswitch.learner import Learner, State, Summary, in_seconds
 from rareswitch.log.batch_sums import summarize
-from rareswitch.log.blocks import MOST_POLICIES
 from rareswitch.log.parquet import ParquetLog
+from rareswitch.log.parts import MOST_POLICIES
 
 _SHOWN = 5
 
@@ -84,10 +84,6 @@ class LogReport:
     #: Those that it got.
     sets: int
     seconds: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

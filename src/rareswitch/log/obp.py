@@ -1,17 +1,22 @@
 """obp's ``bandit_feedback``: a dictionary of arrays, one entry a round."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from rareswitch.core import FloatArray, IntArray
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
+from rareswitch.log.decision_log import DecisionLog
+from rareswitch.log.tables import estimate_propensities, estimating
+
+#: Arrays, numbers and None by the names that obp gives them.
+Feedback: TypeAlias = Mapping[str, Any]
 
 
 def from_obp(
-    feedback: Mapping[str, Any],
+    feedback: Feedback,
     *,
     position: int | None = None,
     vectors: Literal["cross"] | None = None,
@@ -108,21 +113,21 @@ def to_obp(log: DecisionLog) -> dict[str, Any]:
     return feedback
 
 
-def _count(feedback: Mapping[str, Any], name: str) -> int:
+def _count(feedback: Feedback, name: str) -> int:
     found = _needed(feedback, name)
     if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or found < 1:
         raise ParameterError(f"feedback['{name}'] must be a whole number from 1 on; got {found!r:.60}.")
     return int(found)
 
 
-def _needed(feedback: Mapping[str, Any], name: str) -> Any:
+def _needed(feedback: Feedback, name: str) -> Any:
     if not isinstance(feedback, Mapping) or feedback.get(name) is None:
         held = ", ".join(map(str, feedback)) if isinstance(feedback, Mapping) else type(feedback).__name__
         raise ParameterError(f"feedback must be a dictionary of obp's, with {name!r}; got {held:.200}.")
     return feedback[name]
 
 
-def _column(feedback: Mapping[str, Any], name: str, rounds: int, *, whole: bool = False) -> Any:
+def _column(feedback: Feedback, name: str, rounds: int, *, whole: bool = False) -> NDArray[Any]:
     found = np.asarray(_needed(feedback, name))
     if found.shape != (rounds,) or found.dtype.kind not in ("iu" if whole else "biuf"):
         kind = "whole numbers" if whole else "numbers"
@@ -132,7 +137,7 @@ def _column(feedback: Mapping[str, Any], name: str, rounds: int, *, whole: bool 
     return found
 
 
-def _probabilities(given: Any, rounds: int, arms: int, where: IntArray | None) -> FloatArray:
+def _probabilities(given: ArrayLike, rounds: int, arms: int, where: IntArray | None) -> FloatArray:
     """(n, arms) those of the round's position."""
     found = np.asarray(given)
     at = np.zeros(rounds, dtype=np.int64) if where is None else where
@@ -144,7 +149,9 @@ def _probabilities(given: Any, rounds: int, arms: int, where: IntArray | None) -
     return np.asarray(found[np.arange(rounds), :, at], dtype=np.float64)
 
 
-def _score(feedback: Mapping[str, Any], rounds: int, action: IntArray, logging: Any, *, estimate: bool) -> FloatArray:
+def _score(
+    feedback: Feedback, rounds: int, action: IntArray, logging: FloatArray | None, *, estimate: bool
+) -> FloatArray:
     if estimate:
         return np.ones(rounds) if logging is None else logging[np.arange(rounds), action]
     if feedback.get("pscore") is not None:
@@ -157,7 +164,7 @@ def _score(feedback: Mapping[str, Any], rounds: int, action: IntArray, logging: 
     return np.asarray(logging[np.arange(rounds), action])
 
 
-def _crossed(feedback: Mapping[str, Any], rounds: int, arms: int) -> FloatArray:
+def _crossed(feedback: Feedback, rounds: int, arms: int) -> FloatArray:
     context = np.asarray(_needed(feedback, "context"), dtype=np.float64)
     given = feedback.get("action_context")
     action_context = np.eye(arms) if given is None else np.asarray(given, dtype=np.float64)

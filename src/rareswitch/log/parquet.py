@@ -8,24 +8,39 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rareswitch.core import FloatArray, IntArray, KeyArray, file_size, find_parts, number, pyarrow, run_shards
+from rareswitch.core import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    file_size,
+    find_parts,
+    number,
+    pyarrow,
+    run_shards,
+)
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
-from rareswitch.learner import Rows, deduplicate, row_hashes, sample_order
+from rareswitch.learner import Rows, attributed, deduplicate, row_hashes, sample_order
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.blocks import Block, Span, bounds, sound
-from rareswitch.log.chunks import CHOSEN, OFFERED, About
-from rareswitch.log.decision_log import DecisionLog
-from rareswitch.log.schema import COUNTING, ESTIMATED, NEEDED, blocks, open_part
+from rareswitch.log.decision_log import ArmCodes, DecisionLog, KeyedSample, Source, prefetched
+from rareswitch.log.parts import COUNTING, ESTIMATED, NEEDED, ONE_ORDER, Block, ChosenArms, blocks, open_part
 from rareswitch.policy import Policy
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 R = TypeVar("R")
 P = TypeVar("P")
+TIMES = ("times", "reward_times")
 #: Hashes of ids that are compared at a time.
 SWEEP = 1 << 24
+#: Columns that are read of chosen arms alone, and those that tell of all that were offered.
+CHOSEN = ("id", "key", "policy", "features", "propensity", "reward", "time", "reward_time")
+OFFERED = (*CHOSEN, "contexts", "arm_index", "arm", "names", "baseline", "behavior_probs")
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _EVALUATED = tuple(name for name in NEEDED if name != "features")
 
@@ -40,12 +55,9 @@ class PartFile:
     size: int
     #: Features of an arm; None where there are no vectors.
     dim: int | None
-    columns: tuple[str, ...]
     meta: Mapping[bytes, bytes]
     #: Rows by the id of their policy; those of all policies beyond the hundredth are under ''.
     policies: Counter[str]
-    #: Where the ids of each policy lie, if they are numbers.
-    spans: Mapping[str, Span]
     #: The latest time, if it was asked for.
     latest: float
     #: Rows that do not count.
@@ -79,7 +91,7 @@ class PartFile:
         left = ~np.isin(numbers, self.dropped)
         return block if left.all() else block.take(np.flatnonzero(left))
 
-    def read(self, task: Task) -> Iterator[Rows]:
+    def read(self, task: Task) -> Generator[Rows]:
         """The decisions of one policy, with the context sets of those that may be sampled: of the smallest ranks."""
         learner, state = task.learner, task.state
         size = learner.sample_size(state) if task.policy_id == state.policy.id else 0
@@ -103,9 +115,6 @@ class PartFile:
                     places=rows if len(rows) else None,
                     **times,
                 )
-
-
-TIMES = ("times", "reward_times")
 
 
 class ParquetLog:
@@ -210,16 +219,9 @@ class ParquetLog:
         counting = _counting(self.paths[0], meta)
         window, default = counting[0] if window is None else window, counting[1] if default is None else default
         self.now = max(part.latest for part in self.parts) if now is None else now
-        about: dict[str, Any] = {"default": default} if default is not None else {}
+        self._counting = {} if default is None else {"default": default}
         if window is not None:
-            about |= {"window": number("window", window, low=0.0), "now": self.now}
-        self._about = About(
-            batch_names=self.batch_names,
-            policies=self.policies,
-            dim=self.dim,
-            estimated=self.estimated,
-            counting=about,
-        )
+            self._counting |= {"window": number("window", window, low=0.0), "now": self.now}
 
     def __repr__(self) -> str:
         batches, parts = len(self.batch_names), len(self.paths)
@@ -236,7 +238,8 @@ class ParquetLog:
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
         columns = OFFERED if contexts else CHOSEN
-        return self._about.chunks((block for part in self.parts for block in part.blocks(columns)), contexts=contexts)
+        blocks = (block for part in self.parts for block in part.blocks(columns))
+        return chunks_of(self, blocks, self._counting, contexts=contexts)
 
     def learnable(self, policy_id: str) -> Learnable:
         """The parts that have rows of a policy."""
@@ -252,21 +255,21 @@ class ParquetLog:
             yield result
 
     def _deduplicate(self) -> None:
-        """Find ids that occur more than once: by hash, many at a time, where numbers do not tell that none does."""
+        """Find ids that occur more than once: by hash, many at a time."""
         numbers = {name: at for at, name in enumerate(self.batch_names)}
-        at = sorted(set[int]().union(*(_unsure(self.parts, name) for name in numbers)))
-        unsure = [self.parts[k] for k in at]
-        sweeps = -(-sum(part.policies[name] for part in unsure for name in numbers) // SWEEP)
-        self._total += sweeps * len(unsure)
+        at = [k for k, part in enumerate(self.parts) if any(part.policies[name] for name in numbers)]
+        parts = [self.parts[k] for k in at]
+        sweeps = -(-sum(part.policies[name] for part in parts for name in numbers) // SWEEP)
+        self._total += sweeps * len(parts)
         twice = [np.zeros(0)]
         for sweep in range(sweeps):
             look = partial(_hashes, numbers=numbers, low=sweep / sweeps, high=(sweep + 1) / sweeps)
-            hashes = np.sort(np.concatenate([*self._map(look, unsure)]))
+            hashes = np.sort(np.concatenate([*self._map(look, parts)]))
             twice.append(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
         repeated = np.concatenate(twice)  # sorted, as the sweeps are
         if len(repeated):
-            self._total += len(unsure)
-            columns = [*self._map(partial(_copied_rows, numbers=numbers, repeated=repeated), unsure)]
+            self._total += len(parts)
+            columns = [*self._map(partial(_copied_rows, numbers=numbers, repeated=repeated), parts)]
             files = np.repeat(at, [len(part[0]) for part in columns])
             self._settle(files, *(np.concatenate(column) for column in zip(*columns, strict=True)))
 
@@ -295,44 +298,25 @@ class ParquetLog:
 
 
 def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) -> PartFile:
-    """Count the rows of a part by policy, and see where ids lie; with the latest time where it is needed."""
-    counts, spans, latest = Counter[str](), dict[str, Span](), -np.inf
+    """Count the rows of a part by policy; with the latest time where it is needed."""
+    counts, latest = Counter[str](), -np.inf
     with open_part(path, dim, needed=_EVALUATED if dim is None else NEEDED) as file:
-        schema, meta = file.schema_arrow, file.schema_arrow.metadata or {}
+        meta = file.schema_arrow.metadata or {}
         timed |= _counting(path, meta)[0] is not None
-        numbers = str(schema.field("id").type) == "int64" and "key" not in schema.names
-        for first, batch in blocks(file, ["policy"] + ["id"] * numbers + ["time"] * timed):
+        for first, batch in blocks(file, ["policy"] + ["time"] * timed):
             block = Block(path, np.arange(first, first + batch.num_rows), batch)
             block.count_policies(counts, known)
             if timed:
                 latest = max(latest, float(np.fmax.reduce(block.times("time"), initial=-np.inf)))
-            wanted = known or {name: at for at, name in enumerate(counts)}
-            for name, mine in block.by_policy(wanted) if numbers else ():
-                spans[name] = spans[name].then(mine.span()) if name in spans else mine.span()
         return PartFile(
             path=path,
             rows=file.metadata.num_rows,
             size=file_size(path),
             dim=_dim(file) if dim is None and file.metadata.num_rows else dim,
-            columns=tuple(schema.names),
             meta={name: meta[name] for name in (ESTIMATED, COUNTING) if name in meta},
             policies=counts,
-            spans=spans,
             latest=latest,
         )
-
-
-def _unsure(parts: Sequence[PartFile], name: str) -> set[int]:
-    """The parts in which a policy may have ids that occur twice: there, or there and in another part.
-
-    Numbers that rise throughout a part, and lie apart from those of all others, do not; and no string is a number.
-    """
-    unsure, before = {k for k, part in enumerate(parts) if part.policies[name]}, -np.inf
-    spans = sorted((part.spans[name], k) for k, part in enumerate(parts) if name in part.spans)
-    for (span, k), after in zip(spans, [*(span.low for span, _ in spans[1:]), np.inf], strict=False):
-        unsure -= {k} if span.rise and before < span.low and span.high < after else set()
-        before = max(before, span.high)
-    return unsure
 
 
 def _hashes(part: PartFile, *, numbers: Mapping[str, int], low: float, high: float) -> FloatArray:
@@ -359,26 +343,9 @@ def _copied_rows(part: PartFile, *, numbers: Mapping[str, int], repeated: FloatA
                 some = mine.take(at)
                 decided = some.decided(part.dim)
                 content = decided.propensities.view(np.uint64) + row_hashes(decided.features)
-                settled = [content, _set_hashes(some, part.dim), decided.rewards, some.times("reward_time")]
+                settled = [content, some.set_hashes(part.dim), decided.rewards, some.times("reward_time")]
                 found.append([some.numbers, np.full(len(at), numbers[name]), decided.keys, *settled])
     return [np.concatenate(column) for column in zip(*found, strict=True)]
-
-
-def _set_hashes(block: Block, dim: int | None) -> Any:
-    """(n,) hashes of context sets; 0 where there is none."""
-    found = np.zeros(len(block.numbers), dtype=np.uint64)
-    rows = block.with_sets(dim) if dim is not None else _NO_ROWS
-    if len(rows):
-        column = block.batch.column("contexts").take(rows)
-        ends = bounds(column)
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        if not sound(flat):
-            arms = Block(block.source, np.repeat(block.numbers[rows], np.diff(ends)), None)
-            arms.check_numbers(flat[:, None], np.zeros(len(flat)), "contexts")
-        position = np.arange(len(flat)) - np.repeat(ends[:-1] - ends[0], np.diff(ends))
-        hashes = row_hashes(flat[:, None], position)
-        found[rows] = np.add.reduceat(hashes, ends[:-1] - ends[0]) | np.uint64(1)
-    return found
 
 
 def _id_hashes(policy: int, keys: KeyArray) -> FloatArray:
@@ -427,7 +394,7 @@ def _counting(path: str, meta: Mapping[bytes, bytes]) -> tuple[float | None, flo
     return window, default
 
 
-def _dim(file: Any) -> int | None:
+def _dim(file: "ParquetFile") -> int | None:
     """Features of an arm, as the schema or the first row says; None where there are no vectors."""
     if "features" not in file.schema_arrow.names:
         return None
@@ -436,3 +403,132 @@ def _dim(file: Any) -> int | None:
         return int(size)
     first = next(file.iter_batches(1, columns=["features"])).column("features")
     return max(1, len(first[0])) if first[0].is_valid else None
+
+
+# blocks of rows as chunks of a decision log
+
+
+def chunks_of(
+    source: Source, blocks: Generator[Block], counting: Mapping[str, Any], *, contexts: bool
+) -> Iterator[DecisionLog]:
+    """One pass over the blocks of a source: all rows with the chosen arms alone, or those of which all arms are known.
+
+    ``counting`` has the window, now and default of :func:`~rareswitch.learner.attributed`, as far as they are wanted.
+    """
+    numbers = {name: number for number, name in enumerate(source.batch_names)}
+    arms, sample = ArmCodes(), KeyedSample(len(numbers))
+    for block in prefetched(blocks):
+        keys, features, propensities, rewards = block.decided(source.dim)
+        if counting:
+            when: dict[str, Any] = {}
+            if "window" in counting:
+                when = {"times": block.times("time", needed=True), "reward_times": block.times("reward_time")}
+            rewards = attributed(rewards, **when, **counting).rewards
+        log = DecisionLog.checked(
+            batches=block.policy_numbers(numbers),
+            propensities=propensities,
+            rewards=rewards,
+            features=None if source.dim is None else features,
+            ids=keys,
+            times=block.times("time") if block.has("time") else None,
+            batch_names=source.batch_names,
+            policies=source.policies,
+            estimated=source.estimated,
+        )
+        if contexts:
+            rows = _rows_with_sets(block, source.dim)
+            sample.check(block.source, log.batches, keys, rows)
+            if not len(rows):
+                continue
+            if len(rows) < len(block.numbers):
+                block, log = block.take(rows), log.select(rows)
+            log = DecisionLog.checked(**vars(log) | _offered(block, log.features, log.propensities, arms))
+        yield log
+
+
+def _rows_with_sets(block: Block, dim: int | None) -> IntArray:
+    """(m,) the rows of which all offered arms are known."""
+    if block.has("contexts"):
+        if dim is None:
+            raise FileFormatError(f"{block.source}: a log with contexts needs the column 'features' too. Write it.")
+        return block.with_sets(dim)
+    told = next((name for name in ("names", "behavior_probs") if block.has(name)), None)
+    return np.zeros(0, dtype=np.int64) if told is None else np.flatnonzero(block.batch.column(told).is_valid())
+
+
+def _offered(block: Block, features: FloatArray | None, propensities: FloatArray, arms: ArmCodes) -> dict[str, Any]:
+    """What was offered in rows of which all arms are known, one at least; features (n, d), propensities (n,)."""
+    count = len(block.numbers)
+    has = {name for name in block.batch.schema.names if block.batch.column(name).null_count < count}
+    named = _Named(block, arms) if "names" in has else None
+    dim = features.shape[1] if features is not None and "contexts" in has else 0
+    if dim:
+        sizes = block.sizes("contexts") // dim
+    elif named is not None:
+        sizes = named.sizes
+    else:
+        sizes = block.sizes("behavior_probs")
+    block.refuse(sizes < 1, "offers no arm", "A decision has one arm at least.")
+    available = np.arange(sizes.max()) < sizes[:, None]
+    contexts = block.lists("contexts", available, dim) if dim else None
+    codes = None if named is None else named.codes(available)
+    indices = block.chosen_indices(available, features, contexts, None if codes is None else named.chosen(codes))  # type: ignore[union-attr]
+    probabilities = block.lists("behavior_probs", available)[:, :, 0] if "behavior_probs" in has else None
+    if probabilities is not None:
+        own = probabilities[np.arange(count), indices]
+        odd = (probabilities < 0.0).any(axis=1) | ~np.isclose(own, propensities, rtol=1e-6, atol=1e-12)
+        block.refuse(
+            odd, lambda at: f"has the propensity {propensities[at]:g} and behavior_probs {own[at]:g}", ONE_ORDER
+        )
+    return {
+        "available": available,
+        "arm_indices": indices,
+        "contexts": contexts,
+        "codes": codes,
+        "arms": None if codes is None else arms.names,
+        "behavior_probs": probabilities,
+        "baselines": block.index_column("baseline", sizes).indices if "baseline" in has else None,
+    }
+
+
+class _Named:
+    """The ids of the offered arms, of which each list is read once however many rows have it."""
+
+    def __init__(self, block: Block, arms: ArmCodes) -> None:
+        self.block, self.arms = block, arms
+        column = block.batch.column("names").dictionary_encode()
+        #: (n,) which list each row has; -1 where arms have no ids.
+        self.which = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        self.lists = [self._read(at, text) for at, text in enumerate(column.dictionary.to_pylist())]
+        #: (n,) their lengths; 0 where arms have no ids.
+        self.sizes: IntArray = np.array([*map(len, self.lists), 0], dtype=np.int64)[self.which]
+
+    def _read(self, at: int, text: str) -> IntArray:
+        try:
+            return self.arms.listed([text])[0]
+        except FileFormatError as error:
+            row = int(np.flatnonzero(self.which == at)[0])
+            raise self.block.wrong(row, f"has the names {text!r:.60}", str(error)) from None
+
+    def codes(self, available: BoolArray) -> IntArray:
+        """(n, K) the numbers of the arms; those without ids are called by their indices."""
+        named, sizes, width = self.which >= 0, available.sum(axis=1), available.shape[1]
+        odd = named & (self.sizes != sizes)
+        self.block.refuse(odd, lambda at: f"has {self.sizes[at]} names, for {sizes[at]} arms", ONE_ORDER)
+        table = np.full((len(self.lists) + 1, width), -1)
+        for at, numbers in enumerate(self.lists):
+            table[at, : len(numbers)] = numbers[:width]
+        if not named.all():
+            table[-1] = self.arms.codes(map(str, range(width)))
+        return np.where(available, table[self.which], -1)
+
+    def chosen(self, codes: IntArray) -> ChosenArms | None:
+        """The arms of the column ``arm``; None without such a column."""
+        if not self.block.has("arm"):
+            return None
+        column = self.block.batch.column("arm").dictionary_encode()
+        numbers = np.append(self.arms.codes(column.dictionary.to_pylist()), -2)
+        same = codes == numbers[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)][:, None]
+        known = (self.which >= 0) & np.asarray(column.is_valid())
+        self.block.refuse(known & ~same.any(axis=1), "has an arm that is none of its names", ONE_ORDER)
+        return ChosenArms(same.argmax(axis=1), known)

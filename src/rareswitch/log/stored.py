@@ -1,5 +1,6 @@
 """An experiment's store as a source of decisions, read some rows at a time."""
 
+import json
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, keys_of_bytes, read_only, sealed
+from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, keys_of_bytes
 from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.learner import Rows, Sample, attributed
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.chunks import ArmCodes, KeyedSample, prefetched
-from rareswitch.log.decision_log import DecisionLog
+from rareswitch.log.decision_log import ArmCodes, DecisionLog, KeyedSample, prefetched
 from rareswitch.policy import Policy
 from rareswitch.store import DecisionColumns, Marks, Offers, Slice, Store
 
@@ -33,7 +33,7 @@ class _Part:
 
     slice: Slice
 
-    def read(self, task: Task) -> Iterator[Rows]:
+    def read(self, task: Task) -> Generator[Rows]:
         """Its decisions."""
         columns = self.slice.read()
         check_dim(columns.features, task.learner.dim)
@@ -200,21 +200,17 @@ class StoredLog:
 
     def _log(self, batch: int, columns: DecisionColumns) -> DecisionLog:
         """Decisions of one batch with the chosen arms alone."""
-        count = len(columns.rewards)
         check_dim(columns.features, self.dim)
         counted = attributed(columns.rewards, times=columns.times, reward_times=columns.reward_times, **self._counting)
         return DecisionLog.checked(
-            available=sealed(np.ones((count, 1), dtype=np.bool_)),
-            arm_indices=sealed(np.zeros(count, dtype=np.int64)),
-            propensities=sealed(columns.propensities),
-            rewards=read_only(counted.rewards),
-            features=read_only(columns.features),
-            ids=sealed(columns.keys),
-            times=sealed(columns.times),
-            batches=sealed(np.full(count, batch)),
+            propensities=columns.propensities,
+            rewards=counted.rewards,
+            features=columns.features,
+            ids=columns.keys,
+            times=columns.times,
+            batches=np.full(len(columns.rewards), batch),
             batch_names=self.batch_names,
             policies=self.policies,
-            estimated="",
         )
 
     def _with_offers(self, log: DecisionLog, offers: Offers, arms: ArmCodes) -> DecisionLog:
@@ -232,20 +228,18 @@ class StoredLog:
         self._refuse_changed(other.any(axis=1) | unlikely | ~np.isfinite(contexts).all(axis=(1, 2)), offers)
         codes = None
         if any(offers.names):
-            lists = [
-                arms.codes(map(str, range(size))) if text is None else arms.listed(text)
-                for text, size in zip(offers.names, sizes.tolist(), strict=True)
-            ]
+            texts = zip(offers.names, sizes.tolist(), strict=True)
+            lists = arms.listed([json.dumps([*range(size)]) if text is None else text for text, size in texts])
             self._refuse_changed(np.array([len(numbers) for numbers in lists]) != sizes, offers)
             codes = np.full(available.shape, -1)
             codes[available] = np.concatenate(lists)
         columns = {
-            "available": sealed(available),
-            "contexts": sealed(contexts),
-            "arm_indices": sealed(offers.arm_indices),
+            "available": available,
+            "contexts": contexts,
+            "arm_indices": offers.arm_indices,
             "arms": None if codes is None else arms.names,
-            "codes": None if codes is None else sealed(codes),
-            "baselines": sealed(offers.baselines) if (offers.baselines >= 0).any() else None,
+            "codes": codes,
+            "baselines": offers.baselines if (offers.baselines >= 0).any() else None,
         }
         return DecisionLog.checked(**vars(log) | columns)
 

@@ -1,28 +1,54 @@
 """Tables of decisions, one row each, under columns of any names: CSV, foreign Parquet, frames of pandas or polars."""
 
 import csv
+import gzip
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, NamedTuple, TextIO, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, Table, TableCell, cell_text, is_number, read_table
-from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.core import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    Table,
+    TableCell,
+    cell_text,
+    id_keys,
+    is_number,
+    key_bytes,
+    keys_of_bytes,
+    number,
+    read_table,
+    replacing,
+)
+from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Features, frame_columns
-from rareswitch.log.decision_log import DecisionLog, estimate_propensities, estimating
-from rareswitch.log.texts import checked_log, id_texts, ids_of_texts, parse_time, writing
-
-if TYPE_CHECKING:
-    from narwhals.typing import IntoDataFrame
+from rareswitch.log.decision_log import DecisionLog
 
 V = TypeVar("V")
+#: How the key of a text id is written, of which the text itself is not kept.
+_KEY = re.compile("#[0-9a-f]{32}")
+_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,12}))?\s?(Z|[+-]\d\d:?\d\d)?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of lists of numbers.
 LISTS = ("behavior_probs", "contexts", "features")
 #: What columns are for, and their names by default.
 ROLES = ("id", "time", "policy", "arm", "propensity", "reward", "offered", "baseline", *LISTS, "estimated")
+#: Values by column: of each one, or several of which any will do.
+Where: TypeAlias = Mapping[str, TableCell | Sequence[TableCell] | set[str] | range]
+#: Records of arms by id, or a list or a table of them.
+ArmRecords: TypeAlias = Any
 #: Names of columns by role, as callers give them; None: the role has no column.
 ColumnNames: TypeAlias = Mapping[str, str | None]
 
@@ -30,9 +56,9 @@ ColumnNames: TypeAlias = Mapping[str, str | None]
 class TableOptions(TypedDict, total=False):
     """How a table is read, beside the names of its columns: see :func:`read_csv`."""
 
-    where: Mapping[str, Any] | None
+    where: Where | None
     features: Features | None
-    arms: Any
+    arms: ArmRecords
     propensities: Literal["logged", "estimate"]
     within: Sequence[str]
 
@@ -82,15 +108,6 @@ def read_csv(path: str | Path, *, columns: ColumnNames | None = None, **options:
     return log_of_table(read_table(path), columns, **options).log
 
 
-def log_of_frame(
-    frame: "IntoDataFrame | Sequence[Mapping[str, Any]]",
-    columns: ColumnNames | None = None,
-    **options: Unpack[TableOptions],
-) -> DecisionLog:
-    """A log of a table of pandas, polars or Arrow, or of a list of records."""
-    return log_of_table(Table.of("frame", frame_columns("frame", frame)), columns, **options).log
-
-
 class TableLog(NamedTuple):
     """A log, and the ids of its decisions as they are written."""
 
@@ -103,9 +120,9 @@ def log_of_table(
     table: Table,
     columns: ColumnNames | None = None,
     *,
-    where: Mapping[str, Any] | None = None,
+    where: Where | None = None,
     features: Features | None = None,
-    arms: Any = None,
+    arms: ArmRecords = None,
     propensities: Literal["logged", "estimate"] = "logged",
     within: Sequence[str] = (),
 ) -> TableLog:
@@ -134,7 +151,7 @@ def log_of_table(
         found |= {"batches": np.array(policies), "batch_names": tuple(numbers)}
     ids = table.texts(roles["id"]) if "id" in roles else None
     if ids is not None:
-        found["ids"] = ids_of_texts(ids)
+        found["ids"] = parse_ids(ids)
     if "time" in roles:
         found["times"] = np.array(_each(table, roles["time"], _time, empty=np.nan))
     if "baseline" in roles:
@@ -153,6 +170,71 @@ def log_of_table(
     strata = [*zip(*(table.texts(name, gaps=True) for name in within), strict=True)]
     levels = [json.dumps(stratum) for stratum in strata] if within else None
     return TableLog(estimate_propensities(log, within=levels, named=" and ".join(within)), ids)
+
+
+def estimate_propensities(
+    log: DecisionLog, *, within: ArrayLike | None = None, named: str = "", smoothing: float = 1.0
+) -> DecisionLog:
+    """The same log with propensities from the frequencies of its arms; it is marked as such for good.
+
+    Within each batch, and each stratum of it, an arm that was chosen c times and offered m times has the rate
+    (c + s)/(m + sK), for K arms and the smoothing s; in a decision its probability is this over the sum of the rates of
+    all arms that were offered. Where all arms are always offered that is their share of the choices, smoothed by
+    Laplace's rule. It is right where the log's policy did not look at the context beyond the strata. Whatever else it
+    looked at makes an evaluation biased, and no interval says by how much.
+
+    Parameters
+    ----------
+    log
+        The propensities that it has are not used.
+    within
+        (n,) the stratum of each decision: anything that can be compared, such as a position or a country.
+    named
+        What the strata are called.
+    smoothing
+        s, above 0: no arm that was offered has the probability 0.
+
+    Examples
+    --------
+    >>> log = DecisionLog(arm_indices=[0, 0, 1], propensities=[1.0] * 3, rewards=[1.0, 0.0, 0.0])
+    >>> estimate_propensities(log).propensities.tolist()
+    [0.6, 0.6, 0.4]
+    >>> estimate_propensities(log).estimated
+    'arm frequencies within each policy, smoothing 1'
+    """
+    smoothing = number("smoothing", smoothing, low=0.0, open_low=True)
+    strata, rows = log.batches, np.arange(len(log))
+    if within is not None:
+        try:
+            _, levels = np.unique(np.asarray(within), return_inverse=True)
+        except TypeError:
+            levels = np.empty(0, dtype=np.int64)
+        if levels.shape != (len(log),):
+            raise ShapeError(f"within must be {len(log)} values that can be compared, one for each decision.")
+        strata = np.asarray(log.batches * (int(levels.max()) + 1) + levels, dtype=np.int64)
+    names, codes = log.arm_codes
+    kinds, size = len(names), (int(strata.max()) + 1) * len(names)
+    cells = np.where(codes >= 0, strata[:, None] * kinds + codes, -1)
+    offered = np.bincount(cells[cells >= 0], minlength=size)
+    chosen = np.bincount(cells[rows, log.arm_indices], minlength=size)
+    rates = (chosen + smoothing) / (offered + smoothing * kinds)
+    probabilities = np.where(cells >= 0, rates[cells], 0.0)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    strata_text = "each policy" + (f" and {named or 'stratum'}" if within is not None else "")
+    return replace(
+        log,
+        propensities=probabilities[rows, log.arm_indices],
+        behavior_probs=probabilities,
+        policies={},
+        estimated=f"arm frequencies within {strata_text}, smoothing {smoothing:g}",
+    )
+
+
+def estimating(propensities: str) -> bool:
+    """Whether propensities shall be estimated, as a reader is told."""
+    if propensities not in ("logged", "estimate"):
+        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
+    return propensities == "estimate"
 
 
 def write_csv(path: str | Path, log: DecisionLog) -> None:
@@ -241,7 +323,7 @@ def _indices(table: Table, column: str, names: Sequence[str], codes: IntArray, e
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
-def _where(table: Table, values: Mapping[str, Any]) -> list[int]:
+def _where(table: Table, values: Where) -> list[int]:
     """The rows with these values in these columns."""
     rows = [*range(len(table))]
     for name, value in values.items():
@@ -285,7 +367,7 @@ def _lists(table: Table, name: str, available: BoolArray | None) -> FloatArray:
 
 
 def _encoded(
-    records: list[dict[str, Any]], features: Features, arms: Any, names: Sequence[str], codes: IntArray
+    records: list[dict[str, TableCell]], features: Features, arms: ArmRecords, names: Sequence[str], codes: IntArray
 ) -> FloatArray:
     """(n, K, d) by features of the columns that have no other role."""
     by_id = _by_id(arms, features.key)
@@ -304,7 +386,7 @@ def _encoded(
     return found
 
 
-def _by_id(arms: Any, key: str) -> dict[str, Any] | None:
+def _by_id(arms: ArmRecords, key: str) -> dict[str, Mapping[str, TableCell]] | None:
     if arms is None:
         return None
     if isinstance(arms, Mapping):
@@ -357,3 +439,78 @@ def _json(cell: TableCell) -> list[Any]:
 def _order(name: str) -> tuple[bool, int, str]:
     """Numbers by size, before texts."""
     return (False, int(name), name) if name.isdecimal() and len(name) < 19 else (True, 0, name)
+
+
+# what text files share: compressed or not; ids and times as texts
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[TextIO]:
+    """A text file to write, which appears whole or not at all; compressed where its name ends in ``.gz``."""
+    try:
+        with replacing(path) as temporary, ExitStack() as held:
+            raw: Any = held.enter_context(open(temporary, "wb"))
+            if str(path).endswith(".gz"):  # without name and time: the same log gives the same bytes
+                raw = held.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
+            yield held.enter_context(TextIOWrapper(raw, encoding="utf-8", newline=""))
+    except UnicodeEncodeError as error:
+        raise FileFormatError(f"{path}: names must be valid Unicode to be written ({error.reason}).") from error
+
+
+def checked_log(path: str | Path, **columns: Any) -> DecisionLog:
+    """A log of the columns of a file; what is wrong with them is raised with its name."""
+    try:
+        return DecisionLog(**columns)
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+
+
+def id_texts(keys: KeyArray) -> list[str]:
+    """Ids as texts: a number by its digits, of a text the 32 digits of its key.
+
+    >>> id_texts(id_keys([7]))
+    ['7']
+    >>> parse_ids(id_texts(id_keys([7, "a"]))).tolist() == id_keys([7, "a"]).tolist()
+    True
+    """
+    return [
+        str(low) if high == 0 else f"#{data.hex()}"
+        for (low, high), data in zip(keys.tolist(), key_bytes(keys), strict=True)
+    ]
+
+
+def parse_ids(texts: Sequence[str]) -> KeyArray:
+    """The keys of ids in a file: of numbers where all are, or are keys as :func:`id_texts` writes them; of texts else.
+
+    >>> parse_ids(["7", "12"])[:, 0].tolist()
+    [7, 12]
+    >>> parse_ids(["7", "b"])[0].tolist() == id_keys(["7"])[0].tolist()
+    True
+    """
+    numbers = all(_NUMBER.fullmatch(text) or _KEY.fullmatch(text) for text in texts)
+    found = np.empty((len(texts), 2), dtype=np.uint64)
+    for at, text in enumerate(texts):
+        if _KEY.fullmatch(text):
+            found[at] = keys_of_bytes(bytes.fromhex(text[1:]), 1)[0]
+        else:
+            found[at] = id_keys([int(text) if numbers else text])[0]
+    return id_keys(found)
+
+
+def parse_time(text: str) -> float | None:
+    """A time in ISO 8601 as seconds since 1970, to the nearest float; None where it is none.
+
+    >>> parse_time("1970-01-02T00:00:00.2500000Z"), parse_time("1970-01-01 01:00:00+01:00"), parse_time("soon")
+    (86400.25, 0.0, None)
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        return None
+    day, clock, fraction, zone = found.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}{zone or 'Z'}") - _EPOCH
+    except ValueError:
+        return None
+    digits = fraction or "0"
+    unit = 10 ** len(digits)  # one division of whole numbers, which is rounded once
+    return float(((moment.days * 86400 + moment.seconds) * unit + int(digits)) / unit)

@@ -4,13 +4,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from rareswitch.core import (
     BoolArray,
+    FloatArray,
+    IntArray,
     exists,
     finite_array,
     is_url,
@@ -23,9 +25,13 @@ from rareswitch.core import (
 )
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.learner import Rows, in_seconds
-from rareswitch.log.decision_log import DecisionLog
-from rareswitch.log.schema import COUNTING, ESTIMATED, MORE, ROWS, log_schema
+from rareswitch.log.decision_log import Column, DecisionLog
+from rareswitch.log.parts import COUNTING, ESTIMATED, MORE, ROWS, log_schema
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, reward_value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
 
 #: About how many bytes of context sets a part of an export holds at the most.
 _BYTES = 1 << 26
@@ -68,8 +74,8 @@ class LogWriter:
         self.dim, self.policy_id = whole("dim", dim), policy_id
         self._stack = ExitStack()
         self._temporary = Path()
-        self._waiting: list[Any] = []
-        self._writer: Any = None
+        self._waiting: list[pa.Table] = []
+        self._writer: ParquetWriter | None = None
 
     def __enter__(self) -> Self:
         pyarrow()
@@ -78,7 +84,7 @@ class LogWriter:
         self._temporary = self._stack.enter_context(making_file(self.path))
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with self._stack:
             try:
                 if error is not None:
@@ -92,13 +98,13 @@ class LogWriter:
     def write(
         self,
         *,
-        ids: Any,
-        features: Any,
-        propensities: Any,
-        rewards: Any,
-        contexts: Mapping[Any, Any] | None = None,
-        times: Any = None,
-        reward_times: Any = None,
+        ids: Sequence[int] | Sequence[str] | IntArray,
+        features: ArrayLike,
+        propensities: ArrayLike,
+        rewards: Column,
+        contexts: Mapping[Any, ArrayLike] | None = None,
+        times: ArrayLike | None = None,
+        reward_times: Column | None = None,
     ) -> None:
         """Add rows.
 
@@ -118,8 +124,14 @@ class LogWriter:
             (n,) seconds or datetime64: when each was decided, and when its reward came; kept as seconds.
         """
         pa, _ = pyarrow()
-        given = {"times": times, "reward_times": reward_times}
-        rows = Rows(ids=ids, policy_id=self.policy_id, features=features, rewards=rewards, **given)
+        rows = Rows(
+            ids=ids,
+            policy_id=self.policy_id,
+            features=features,
+            rewards=rewards,
+            times=times,
+            reward_times=reward_times,
+        )
         names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
         strings = any(isinstance(name, str) for name in names)
         if strings and not all(isinstance(name, str) for name in names):
@@ -142,7 +154,7 @@ class LogWriter:
         }
         self.add(_table(columns, strings=strings, times=times is not None))
 
-    def add(self, table: Any) -> None:
+    def add(self, table: "pa.Table") -> None:
         """Add rows of an Arrow table with the columns of a log, and perhaps others."""
         if self._waiting and not self._waiting[0].schema.equals(table.schema):
             raise ShapeError(
@@ -152,7 +164,7 @@ class LogWriter:
         self._waiting.append(table)
         self._flush(everything=False)
 
-    def _sets(self, names: list[Any], contexts: Mapping[Any, Any]) -> list[Any]:
+    def _sets(self, names: list[Any], contexts: Mapping[Any, ArrayLike]) -> list[FloatArray | None]:
         """The numbers of each context set, None where it was not kept."""
         sets = {name: finite_array("contexts", arms) for name, arms in contexts.items()}
         for arms in sets.values():
@@ -180,7 +192,7 @@ class LogWriter:
         self._waiting = [table.slice(count)]
 
 
-def write_part(path: str | Path, *, policy_id: str, features: Any, **columns: Any) -> None:
+def write_part(path: str | Path, *, policy_id: str, features: ArrayLike, **columns: Any) -> None:
     """Write a part at once; see :meth:`LogWriter.write` for what it takes."""
     chosen = finite_array("features", features)
     if chosen.ndim != 2:
@@ -212,7 +224,7 @@ def write_log(path: str | Path, log: DecisionLog) -> None:
         part.add(table.replace_schema_metadata({ESTIMATED: log.estimated}) if log.estimated else table)
 
 
-def log_table(log: DecisionLog, ids: Sequence[str | int] | None = None) -> Any:
+def log_table(log: DecisionLog, ids: Sequence[str | int] | None = None) -> "pa.Table":
     """A log as an Arrow table with the columns of a log; ``ids`` as they are written, where they are known."""
     pa, _ = pyarrow()
     rows, available = np.arange(len(log)), log.available
@@ -317,7 +329,7 @@ def _parts(store: Store, marks: Marks) -> Iterator[list[Kept]]:
         yield waiting
 
 
-def _kept_table(part: Sequence[Kept], policies: Sequence[str]) -> Any:
+def _kept_table(part: Sequence[Kept], policies: Sequence[str]) -> "pa.Table":
     """Decisions of a store as Arrow keeps them."""
     pa, _ = pyarrow()
     rows, held = [row for row, _ in part], [rewards for _, rewards in part]
@@ -338,7 +350,7 @@ def _kept_table(part: Sequence[Kept], policies: Sequence[str]) -> Any:
     return table
 
 
-def _table(columns: dict[str, Any], *, strings: bool, times: bool) -> Any:
+def _table(columns: dict[str, Any], *, strings: bool, times: bool) -> "pa.Table":
     """A table with the schema of a log."""
     pa, _ = pyarrow()
     schema = log_schema(columns["features"].shape[1], strings=strings, times=times)
@@ -346,27 +358,27 @@ def _table(columns: dict[str, Any], *, strings: bool, times: bool) -> Any:
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-def _coded(numbers: NDArray[Any], names: Sequence[str]) -> Any:
+def _coded(numbers: FloatArray | IntArray, names: Sequence[str]) -> "pa.DictionaryArray":
     """Names by their numbers."""
     pa, _ = pyarrow()
     return pa.DictionaryArray.from_arrays(numbers.astype(np.int32), pa.array(list(names)))
 
 
-def _fixed(vectors: NDArray[Any], kind: Any = None) -> Any:
+def _fixed(vectors: FloatArray, kind: "pa.DataType | None" = None) -> "pa.FixedSizeListArray":
     """Vectors (n, d) as lists of one length."""
     pa, _ = pyarrow()
     kind = pa.list_(pa.float64(), vectors.shape[1]) if kind is None else kind
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).reshape(-1)), type=kind)
 
 
-def _lists(flat: NDArray[Any], available: BoolArray, width: int = 1) -> Any:
+def _lists(flat: FloatArray, available: BoolArray, width: int = 1) -> "pa.LargeListArray":
     """A list for each row, of ``width`` values for each of its arms."""
     pa, _ = pyarrow()
     ends = np.concatenate([[0], np.cumsum(available.sum(axis=1) * width)])
     return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(flat))
 
 
-def _names(names: Sequence[str], codes: NDArray[np.int64]) -> Any:
+def _names(names: Sequence[str], codes: IntArray) -> "pa.Array":
     """The ids of the offered arms, a text for each row, of which each is made once."""
     different, which = np.unique(codes, axis=0, return_inverse=True)
     texts = [

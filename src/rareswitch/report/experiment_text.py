@@ -16,6 +16,7 @@ from rareswitch.experiment import (
     Verification,
     WarmStart,
 )
+from rareswitch.log import ImportReport
 from rareswitch.plan import minute_text
 from rareswitch.report.evaluation_text import relative_text
 from rareswitch.report.numerals import bounds_text, decimals, number_text
@@ -296,3 +297,20 @@ def verification_text(found: Verification, *, cli: bool = False) -> str:
             f"of {__version__}, or the store was changed. The policies stay as they are, and the experiment can go on."
         )
     return "\n".join(lines)
+
+
+@as_text.register
+def import_text(report: ImportReport, *, cli: bool = False) -> str:
+    """What became of the rows of a log."""
+    counts = {
+        "of decisions that are new": report.new,
+        "with a reward that is new, of decisions known before": report.rewarded,
+        "that say nothing new": report.copies,
+        "that contradict what was there, left out": report.conflicting,
+    }
+    counts |= {
+        f"of policy {f'{name[:12]}…' if name else '(all others)'}, which this experiment never had, left out": rows
+        for name, rows in report.foreign.items()
+    }
+    lines = [f"  {count:>12,} {what}" for what, count in counts.items() if count]
+    return "\n".join([f"{several(report.rows, 'row')} in {several(report.parts, 'part')}:", *lines])

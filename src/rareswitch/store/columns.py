@@ -1,5 +1,14 @@
-"""Decisions with their rewards as columns, read in ranges of sequence numbers, checked and joined."""
+"""What is read of an experiment: decisions with their rewards as columns, and how many there are.
 
+Decisions are read in ranges of sequence numbers, checked and joined with their rewards.
+
+What it holds is counted up to some sequence numbers, and this tally is kept: only what came since is counted again. So
+status and schedules cost the same whatever is stored. What was counted then is also compared with what is read by an
+update: rows that are missing from a damaged index would go unnoticed otherwise.
+"""
+
+import json
+import zlib
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +19,8 @@ from numpy.typing import NDArray
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, keys_of_bytes
 from rareswitch.errors import StoreError
-from rareswitch.store.rows import DecisionRow, Marks, Words, checksums, of_contexts
+from rareswitch.store.connections import Connection
+from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, of_contexts
 
 if TYPE_CHECKING:
     from rareswitch.store.store import Store
@@ -88,7 +98,7 @@ class Slice:
 
     def read(self) -> DecisionColumns:
         """The decisions with the rewards in force; a row that is damaged is an error."""
-        decisions, rewards = self._decisions(), self._rewards()
+        decisions, rewards = self._arrays(self._decisions(), self._rewards())
         if len(decisions) != self.rows:
             raise self._damaged(f"{self.rows} decisions of policy {self.version} and finds {len(decisions)}")
         words = _words(decisions[[*_DECISION]])
@@ -113,7 +123,7 @@ class Slice:
             offers=self._offers(decisions) if self.contexts else None,
         )
 
-    def _decisions(self) -> NDArray[np.void]:
+    def _decisions(self) -> tuple[str, np.dtype[np.void]]:
         columns = [f"d.{name}" for name in _DECISION]
         kinds = [*zip(_DECISION, ("<i8", "V16", "<f8", "<f8", "<i8", f"V{self.width}", "<i8"), strict=True)]
         sets = ""
@@ -121,30 +131,31 @@ class Slice:
             columns += [*(f"d.{name}" for name in _OFFER), "c.data", "c.names", "c.checksum"]
             kinds += [(name, "O") for name in (*_OFFER, "contexts", "names", "set_checksum")]
             sets = "LEFT JOIN rareswitch_contexts AS c ON c.seq = d.seq"
-        return self._array(
+        query = (
             f"SELECT {', '.join(columns)} FROM rareswitch_decisions AS d {self.store.scan_hint} {sets} "
             f"WHERE d.experiment = {self.store.number} AND d.version = {int(self.version)} "
-            f"AND d.seq BETWEEN {int(self.first)} AND {int(self.last)} ORDER BY d.seq",
-            np.dtype(kinds),
+            f"AND d.seq BETWEEN {int(self.first)} AND {int(self.last)} ORDER BY d.seq"
         )
+        return query, np.dtype(kinds)
 
-    def _rewards(self) -> NDArray[np.void]:
-        return self._array(
+    def _rewards(self) -> tuple[str, np.dtype[np.void]]:
+        query = (
             "SELECT decision, value, time, coalesce(superseded, 0), checksum FROM rareswitch_rewards "
             f"WHERE experiment = {self.store.number} AND version = {int(self.version)} "
-            f"AND decision BETWEEN {int(self.first)} AND {int(self.last)} AND seq <= {int(self.upto.rewards)}",
-            _REWARD,
+            f"AND decision BETWEEN {int(self.first)} AND {int(self.last)} AND seq <= {int(self.upto.rewards)}"
         )
+        return query, _REWARD
 
-    def _array(self, query: str, kinds: np.dtype[np.void]) -> NDArray[np.void]:
-        """The rows of a query, which holds whole numbers only, so that there is nothing to escape."""
+    def _arrays(self, *queries: tuple[str, np.dtype[np.void]]) -> list[NDArray[np.void]]:
+        """The rows of queries, which hold whole numbers only, so that there is nothing to escape."""
         try:
-            rows: NDArray[np.void] = self.store.read_array(query, kinds)
+            arrays = self.store.read_arrays(*queries)
         except (ArithmeticError, TypeError, ValueError) as error:  # of a column with values of several kinds
             raise self._damaged(f"numbers and vectors of policy {self.version}, not these ({error})") from error
-        for name in {"time", "propensity", "value"}.intersection(kinds.names or ()):
-            rows[name] += 0.0  # -0 counts as 0, which databases may make of it
-        return rows
+        for rows in arrays:
+            for name in {"time", "propensity", "value"}.intersection(rows.dtype.names or ()):
+                rows[name] += 0.0  # -0 counts as 0, which databases may make of it
+        return arrays
 
     def _positions(self, words: Words, rewards: NDArray[np.void]) -> IntArray:
         """(r,) where the decisions of rewards stand in the slice."""
@@ -162,11 +173,10 @@ class Slice:
     def _offers(self, decisions: NDArray[np.void]) -> Offers:
         """What was offered, as far as it was kept, checked with all that is known of these decisions."""
         rows = np.flatnonzero([data is not None for data in decisions["contexts"]])
-        columns = (*_DECISION[1:-1], *_OFFER, "contexts", "names")
+        columns = DecisionRow._fields[: DecisionRow._fields.index("cautions")]
         offers = decisions[rows]
-        for row in offers:
-            if of_contexts(DecisionRow(**{name: row[name] for name in columns})) != row["set_checksum"]:
-                raise damaged_row(self.store.name, "context set of decision", int(row["seq"]))
+        known = [DecisionRow(*values) for values in zip(*(offers[name].tolist() for name in columns), strict=True)]
+        self._check(np.array(of_contexts(known)), offers["set_checksum"], "context set of decision", offers["seq"])
         baselines = [-1 if arm_index is None else arm_index for arm_index in offers["baseline"]]
         return Offers(
             rows=rows,
@@ -262,3 +272,106 @@ def _words(rows: NDArray[np.void]) -> Words:
     """(n, w) the words of structured rows, without gaps between their columns."""
     packed = repack_fields(rows)
     return packed.view("<u8").reshape(len(rows), packed.dtype.itemsize // 8)
+
+
+# how many there are
+
+#: Beyond all sequence numbers.
+ALL = Marks(1 << 62, 1 << 62)
+
+
+class Tallied(NamedTuple):
+    """What there is of one policy."""
+
+    decisions: int = 0
+    #: Decisions with a reward at least.
+    rewarded: int = 0
+    #: Rewards of its decisions, with those that were superseded.
+    rewards: int = 0
+    first_time: float = float("inf")
+    last_time: float = float("-inf")
+
+
+class Tally(NamedTuple):
+    """What there is up to these marks."""
+
+    marks: Marks = Marks(0, 0)
+    #: With those that were superseded, and those whose decision has not come.
+    rewards: int = 0
+    versions: dict[int, Tallied] = {}  # noqa: RUF012 (never changed)
+
+    def counts(self) -> list[Counts]:
+        """Of the versions that have decided."""
+        decided = sorted((version, counted) for version, counted in self.versions.items() if counted.decisions)
+        return [Counts(version, of.decisions, of.rewarded, of.first_time, of.last_time) for version, of in decided]
+
+
+def kept_tally(connection: Connection, number: int, upto: Marks = ALL) -> Tally:
+    """The last one that was kept; an empty one where there is none, or it lies beyond these marks."""
+    query = f"SELECT counted FROM rareswitch_tallies WHERE experiment = {number}"
+    row = connection.execute(query).fetchone()
+    if row is None:
+        return Tally()
+    checksum, _, text = str(row[0]).partition(" ")
+    if checksum != f"{zlib.crc32(text.encode()):08x}":
+        raise StoreError(
+            f"the counts of experiment number {number} are damaged: they do not match their checksum. Restore a backup."
+        )
+    marks, rewards, versions = json.loads(text)
+    if marks[0] > upto.decisions or marks[1] > upto.rewards:
+        return Tally()
+    return Tally(Marks(*marks), rewards, {int(version): Tallied(*counted) for version, counted in versions.items()})
+
+
+def keep_tally(connection: Connection, number: int, tally: Tally) -> None:
+    """Keep it, in place of the one before."""
+    text = json.dumps(tally)
+    connection.execute(
+        "INSERT INTO rareswitch_tallies (experiment, counted) VALUES (?, ?) "
+        "ON CONFLICT (experiment) DO UPDATE SET counted = excluded.counted",
+        (number, f"{zlib.crc32(text.encode()):08x} {text}"),
+    )
+
+
+def tallied(connection: Connection, number: int, upto: Marks = ALL) -> Tally:
+    """What there is up to marks, by counting what came since the last tally that was kept before them.
+
+    Queries hold whole numbers only, so there is nothing to escape. A sum is in no index, so that a range of sequence
+    numbers is taken.
+    """
+    before = kept_tally(connection, number, upto)
+    after, versions, version = before.marks, dict(before.versions), 0
+    decisions = f"rareswitch_decisions WHERE experiment = {number}"
+    since = f"rareswitch_rewards AS reward WHERE seq > {after.rewards} AND seq <= {upto.rewards}"
+    # rewards of decisions that were counted before, and how many of these had none then
+    earlier = (
+        "SELECT 1 FROM rareswitch_rewards AS other WHERE other.experiment = reward.experiment "
+        "AND other.version = reward.version AND other.decision = reward.decision "
+        f"AND other.seq <= {after.rewards}"
+    )
+    late_query = (
+        f"SELECT version, count(*), count(DISTINCT CASE WHEN NOT EXISTS ({earlier}) THEN decision END) FROM {since} "
+        f"AND experiment + 0 = {number} AND decision + 0 <= {after.decisions} GROUP BY version"
+    )
+    late = {row[0]: row[1:] for row in connection.execute(late_query)}
+    while version := connection.execute(f"SELECT min(version) FROM {decisions} AND version > {version}").fetchone()[0]:
+        known = versions.get(version, Tallied())
+        new, first, last = connection.execute(
+            f"SELECT count(*), min(time), max(time) FROM {decisions} "
+            f"AND version = {version} AND seq > {after.decisions} AND seq <= {upto.decisions}"
+        ).fetchone()
+        rewards, rewarded = connection.execute(  # of these decisions, whenever they came
+            f"SELECT count(*), count(DISTINCT decision) FROM rareswitch_rewards WHERE experiment = {number} "
+            f"AND version = {version} AND decision > {after.decisions} AND decision <= {upto.decisions} "
+            f"AND seq <= {upto.rewards}"
+        ).fetchone()
+        late_rewards, late_rewarded = late.get(version, (0, 0))
+        versions[version] = Tallied(
+            known.decisions + new,
+            known.rewarded + rewarded + late_rewarded,
+            known.rewards + rewards + late_rewards,
+            known.first_time if first is None else min(known.first_time, first),
+            known.last_time if last is None else max(known.last_time, last),
+        )
+    (rewards,) = connection.execute(f"SELECT count(*) FROM {since} AND experiment + 0 = {number}").fetchone()
+    return Tally(upto, before.rewards + rewards, versions)

@@ -6,13 +6,11 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from rareswitch.errors import StoreError, UnreachableError
-from rareswitch.store.rows import DecisionRow, RewardRow
-from rareswitch.store.schema import check_schema, statements
+from rareswitch.store.rows import DecisionRow, RewardRow, check_schema, statements
 
 T = TypeVar("T")
 #: Rows that are committed together at the most, and calls that may wait for their turn.
@@ -25,23 +23,27 @@ PATIENCE = 10.0
 QUEUE_PATIENCE = PATIENCE
 
 
+#: A row of a result, whose values are as the query says.
+Values: TypeAlias = Any
+
+
 class Cursor(Protocol):
     """What came of a statement."""
 
     @property
     def rowcount(self) -> int: ...
 
-    def fetchone(self) -> Any: ...
+    def fetchone(self) -> Values: ...
 
-    def fetchall(self) -> list[Any]: ...
+    def fetchall(self) -> list[Values]: ...
 
-    def __iter__(self) -> Iterator[Any]: ...
+    def __iter__(self) -> Iterator[Values]: ...
 
 
 class Connection(Protocol):
     """What drivers of databases have in common; parameters stand for question marks."""
 
-    def execute(self, query: str, parameters: Sequence[Any] = ..., /) -> Cursor: ...
+    def execute(self, query: str, parameters: Sequence[Values] = ..., /) -> Cursor: ...
 
     def close(self) -> None: ...
 
@@ -58,21 +60,21 @@ class Pool(Generic[C]):
         self._idle: list[C] = []
         self._closed = False
 
-    @contextmanager
-    def connection(self) -> Iterator[C]:
-        """One that nobody else uses; after an error it is not used again."""
+    def use(self, call: Callable[[C], T]) -> T:
+        """Call with a connection that nobody else uses; after an error it is not used again."""
         if not self._room.acquire(timeout=PATIENCE):
             raise StoreError(f"{self._shown} is busy: all connections are in use. Try again.")
         try:
             connection = self._idle.pop() if self._idle else self._connect()
             try:
-                yield connection
+                result = call(connection)
             except BaseException:
                 connection.close()
                 raise
             self._idle.append(connection)
             if self._closed:
                 self.close()
+            return result
         finally:
             self._room.release()
 
@@ -273,7 +275,7 @@ def _together(jobs: Sequence[Job]) -> int:
 
 
 class Transaction(Job, Generic[T]):
-    """A transaction of its own."""
+    """A transaction of its own, while nobody else adds to the experiment."""
 
     alone = True
     result: T
@@ -376,25 +378,28 @@ class Database(ABC):
         self._reached(create)
         pool = self._new_pool()
         try:
-            with pool.connection() as connection:
-                schema = self._schema(connection)
-                if schema is None and not create:
-                    raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
-                if schema is None:
-                    self._founded()
-                    self._begin(connection)
-                    self._alone(connection)
-                    if (schema := self._schema(connection)) is None:  # else another process was faster
-                        for statement in statements(self.kinds):
-                            connection.execute(statement)
-                    connection.execute("COMMIT")
-            if schema is not None:
-                check_schema(schema, self.url)
+            pool.use(partial(self._check_tables, create=create))
         except BaseException:
             pool.close()
             self._released()
             raise
         return pool
+
+    def _check_tables(self, connection: Connection, create: bool) -> None:
+        """Refuse tables of another release; make them where there are none."""
+        schema = self._schema(connection)
+        if schema is None and not create:
+            raise StoreError(f"{self.url} holds no experiments. Create one first, or correct the address.")
+        if schema is None:
+            self._founded()
+            self._begin(connection)
+            self._alone(connection)
+            if (schema := self._schema(connection)) is None:  # else another process was faster
+                for statement in statements(self.kinds):
+                    connection.execute(statement)
+            connection.execute("COMMIT")
+        if schema is not None:
+            check_schema(schema, self.url)
 
     def _new_pool(self) -> Pool[Any]:
         return Pool(self._connect, self.url)
@@ -402,14 +407,9 @@ class Database(ABC):
     def _read(self, call: Callable[[Connection], T]) -> T:
         pool = self._ready()
         self._check_place()
+        return attempt(partial(pool.use, call), self._judged)
 
-        def once() -> T:
-            with pool.connection() as connection:
-                return call(connection)
-
-        return attempt(once, self._judged)
-
-    def _rows(self, query: str, *parameters: object) -> list[Any]:
+    def _rows(self, query: str, *parameters: int | float | str) -> list[Values]:
         return self._read(lambda connection: connection.execute(query, parameters).fetchall())
 
     def _write(self, call: Callable[[Connection], T]) -> T:
@@ -436,6 +436,7 @@ class Database(ABC):
         try:
             self._begin(connection)
             if isinstance(jobs[0], Transaction):
+                self._alone(connection)
                 jobs[0].run(connection)
             else:
                 self._keep(connection, jobs)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from rareswitch.errors import MissingExtraError, ParameterError, StoreError
 from rareswitch.store.connections import Connection, Job
-from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards
+from rareswitch.store.rows import DecisionRow, RewardRow, kinds_of, of_contexts, of_decisions, of_rewards
 from rareswitch.store.store import OWN, Store
 
 if TYPE_CHECKING:
@@ -27,12 +27,15 @@ _FINAL = (
 )
 #: Parameters of an address that nobody but the server may see.
 _SECRETS = ("password", "sslpassword")
-#: Of the columns of a decision.
+#: What columns of each kind are called.
 _KINDS = {
-    **dict.fromkeys(("key", "features", "digest"), "bytea"),
-    **dict.fromkeys(("id", "arm"), "text"),
-    **dict.fromkeys(("version", "arm_index", "baseline"), "int"),
-    **dict.fromkeys(("propensity", "time", "rank"), "float8"),
+    "number": "INTEGER",
+    "counter": "SERIAL",
+    "sequence": "BIGSERIAL",
+    "large": "BIGINT",
+    "real": "DOUBLE PRECISION",
+    "text": "TEXT",
+    "data": "BYTEA",
 }
 
 
@@ -62,15 +65,7 @@ class PostgresStore(Store):
     the commit, and who freezes the marks of an update takes it alone: no row below a mark appears later.
     """
 
-    kinds = {  # noqa: RUF012 (never changed)
-        "number": "INTEGER",
-        "counter": "SERIAL",
-        "sequence": "BIGSERIAL",
-        "large": "BIGINT",
-        "real": "DOUBLE PRECISION",
-        "text": "TEXT",
-        "data": "BYTEA",
-    }
+    kinds = _KINDS
 
     def __init__(self, url: str, name: str) -> None:
         try:
@@ -99,7 +94,7 @@ class PostgresStore(Store):
         return int(connection.execute("SELECT version FROM rareswitch_schema").fetchone()[0])
 
     def _alone(self, connection: Connection) -> None:
-        connection.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {self._number or 0})")
+        connection.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {vars(self).get('number', 0)})")
 
     def _judged(self, error: Exception) -> tuple[bool, str]:
         return _judged(self.address, error)
@@ -145,27 +140,23 @@ class PostgresStore(Store):
 
     def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         columns = [*zip(*(row[: len(OWN)] for row in rows), strict=True), of_decisions(rows)]
-        kinds = (*(_KINDS[name] for name in OWN), "bigint")
         new: dict[bytes, int] = dict(
             connection.execute(
                 f"INSERT INTO rareswitch_decisions (experiment, {', '.join(OWN)}, checksum) SELECT {self.number}, "
-                f"given.* FROM unnest({_arrays(*kinds)}) AS given ON CONFLICT (experiment, key) DO NOTHING "
+                f"given.* FROM unnest({_arrays('decisions', *OWN, 'checksum')}) AS given "
+                "ON CONFLICT (experiment, key) DO NOTHING "
                 "RETURNING key, seq",
                 [list(column) for column in columns],
             ).fetchall()
         )
-        kept = {row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}
+        kept = [*{row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}.values()]
         if kept:
-            sets = [
-                (new[key], row.version, row.rank, row.contexts, row.names, of_contexts(row))
-                for key, row in kept.items()
-            ]
+            sets = [(new[row.key], row.version, row.rank, row.contexts, row.names) for row in kept]
+            names = ("seq", "version", "rank", "data", "names", "checksum")
             connection.execute(
-                f"INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
-                f"SELECT seq, {self.number}, version, rank, data, names, checksum "
-                f"FROM unnest({_arrays('bigint', 'int', 'float8', 'bytea', 'text', 'bigint')}) "
-                "AS given (seq, version, rank, data, names, checksum)",
-                [list(column) for column in zip(*sets, strict=True)],
+                f"INSERT INTO rareswitch_contexts (experiment, {', '.join(names)}) "
+                f"SELECT {self.number}, given.* FROM unnest({_arrays('contexts', *names)}) AS given",
+                [*(list(column) for column in zip(*sets, strict=True)), of_contexts(kept)],
             )
         self._loose += new
         return new
@@ -198,7 +189,7 @@ class PostgresStore(Store):
             "INSERT INTO rareswitch_rewards (seq, experiment, key, id, event, value, time, checksum, decision, "
             f"version) SELECT {seq}, {self.number}, given.key, name, event, value, given.time, given.checksum, "
             "made.seq, version "
-            f"FROM unnest({_arrays('bytea', 'text', 'text', 'float8', 'float8', 'bigint')}) WITH ORDINALITY "
+            f"FROM unnest({_arrays('rewards', *RewardRow._fields, 'checksum')}) WITH ORDINALITY "
             "AS given (key, name, event, value, time, checksum, place) LEFT JOIN rareswitch_decisions AS made "
             f"ON made.experiment = {self.number} AND made.key = given.key {order}"
         )
@@ -210,8 +201,10 @@ def unmatched_query(number: int) -> str:
     return f"SELECT key FROM {waiting} ORDER BY experiment, key LIMIT 1"
 
 
-def _arrays(*kinds: str) -> str:
-    return ", ".join(f"?::{kind}[]" for kind in kinds)
+def _arrays(table: str, *names: str) -> str:
+    """Parameters that are columns of a table."""
+    kinds = kinds_of(table)
+    return ", ".join(f"?::{_KINDS[kinds[name]]}[]" for name in names)
 
 
 def _secrets(address: str) -> list[str]:

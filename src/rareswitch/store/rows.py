@@ -1,4 +1,8 @@
-"""Rows as stores keep them, and the checksums by which a damaged one is known.
+"""The tables of experiments, their rows, and the checksums by which a damaged one is known.
+
+The tables are the same for SQLite and PostgreSQL; several experiments share one database. What is kept is only added
+to. Few columns are filled in later: the decision of a reward that came first, and by which reward another one was
+superseded. Sequence numbers (``seq``) order decisions, and rewards, as they came.
 
 The checksum of a row is the sum of its 64-bit words, each times an odd constant of its own, modulo 2^64. One word that
 changes always changes it, several but for one case in 2^64; and a million rows are checked by a few passes over memory.
@@ -8,7 +12,7 @@ It is meant for accidents: who changes rows on purpose can change checksums too.
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -16,10 +20,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.core import IntArray
+from rareswitch.errors import StoreError
+from rareswitch.version import __version__
 
 Words = NDArray[np.uint64]
 #: The checksum of a row of which all words are 0.
 _NOTHING = 0x243F6A8885A308D3
+#: The version of the schema that this release reads and writes.
+SCHEMA = 1
+
+#: Columns by table; those that may be empty have a question mark, those of the primary key an asterisk.
+_TABLES = {
+    "schema": "*version:number",
+    "experiments": "*number:counter name:text description:text",
+    "versions": "*experiment:number *number:number policy:data state:data summaries:data report:text signature:text "
+    "time:real",
+    "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
+    "refusals": "*experiment:number *parent:number *number:number report:text",
+    # waits: until it is activated, and activated: when; they and the group of a holdout are not used yet
+    "decisions": "*seq:sequence experiment:number key:data id:text version:number arm:text arm_index:number "
+    "propensity:real features:data digest:data time:real rank:real ?baseline:number checksum:large "
+    "?waits:number ?activated:real ?holdout:text",
+    "contexts": "*seq:large experiment:number version:number rank:real data:data ?names:text checksum:large",
+    # the record of a request as it came, which may be personal: apart, so that it can be deleted; not used yet
+    "records": "*seq:large experiment:number ?record:text",
+    "rewards": "*seq:sequence experiment:number key:data id:text event:text value:real time:real ?decision:large "
+    "?version:number ?superseded:large checksum:large",
+    "counters": "*experiment:number *name:text count:large",
+    "tallies": "*experiment:number counted:text",
+}
+#: Indices by name, which begins with that of the table: columns, and which rows are in it.
+_INDICES = {
+    "UNIQUE experiments_name": ("name", ""),
+    "UNIQUE decisions_key": ("experiment, key", ""),
+    "decisions_version": ("experiment, version, seq, time", ""),
+    "decisions_time": ("experiment, time", ""),
+    "contexts_rank": ("experiment, version, rank, seq", ""),
+    "UNIQUE rewards_key": ("experiment, key, event", "superseded IS NULL"),
+    "rewards_unmatched": ("experiment, key", "decision IS NULL"),
+    "rewards_decision": ("experiment, version, decision, seq, superseded, value, time, checksum", ""),
+}
 
 
 class DecisionRow(NamedTuple):
@@ -132,6 +172,49 @@ def counter_names(cautions: str | None) -> tuple[str, ...]:
     return () if cautions is None else tuple(json.dumps(caution) for caution in json.loads(cautions))
 
 
+# tables
+
+
+def kinds_of(table: str) -> dict[str, str]:
+    """The kinds of the columns of a table.
+
+    >>> kinds_of("counters")
+    {'experiment': 'number', 'name': 'text', 'count': 'large'}
+    """
+    return dict(column.lstrip("*?").split(":") for column in _TABLES[table].split())
+
+
+def statements(kinds: Mapping[str, str]) -> list[str]:
+    """What makes all tables, by what a database calls the kinds of columns.
+
+    >>> statements(dict.fromkeys(("number", "counter", "sequence", "large", "real", "text", "data"), "INTEGER"))[0]
+    'CREATE TABLE rareswitch_schema (version INTEGER NOT NULL, PRIMARY KEY (version))'
+    """
+    made = []
+    for table, text in _TABLES.items():
+        columns = [column.partition(":") for column in text.split()]
+        lines = [
+            f"{name.lstrip('*?')} {kinds[kind]}{'' if name.startswith('?') else ' NOT NULL'}"
+            for name, _, kind in columns
+        ]
+        key = ", ".join(name[1:] for name, _, _ in columns if name.startswith("*"))
+        made.append(f"CREATE TABLE rareswitch_{table} ({', '.join(lines)}, PRIMARY KEY ({key}))")
+    for title, (index, where) in _INDICES.items():
+        unique, _, name = title.rpartition(" ")
+        on = f"rareswitch_{name.partition('_')[0]} ({index}){where and f' WHERE {where}'}"
+        made.append(f"CREATE {unique} INDEX rareswitch_{name} ON {on}".replace("  ", " "))
+    return [*made, f"INSERT INTO rareswitch_schema (version) VALUES ({SCHEMA})"]
+
+
+def check_schema(version: int, shown: str) -> None:
+    """Refuse a database of another release."""
+    if version != SCHEMA:
+        raise StoreError(
+            f"{shown} has schema version {version}; rareswitch {__version__} reads and writes version {SCHEMA}. Open "
+            "it with the release of rareswitch that made it, or with a newer one."
+        )
+
+
 # checksums
 
 
@@ -180,11 +263,16 @@ def _of_bytes(parts: Sequence[bytes], count: int) -> list[int]:
     return numbers
 
 
-def of_contexts(row: DecisionRow) -> int:
-    """The checksum of a context set that is kept, with what else is known of its decision, and evaluated."""
-    assert row.contexts is not None  # as it is kept
-    more = f"{row.id} {row.arm} {row.arm_index} {row.baseline} {row.rank + 0.0!r} {row.names}"
-    return zlib.crc32(row.contexts, zlib.crc32(row.digest, zlib.crc32(more.encode())))
+def of_contexts(rows: Sequence[DecisionRow]) -> list[int | None]:
+    """The checksums of context sets that are kept, with what else is known of their decisions, and evaluated."""
+    sums: list[int | None] = []
+    for row in rows:
+        if row.contexts is None:
+            sums.append(None)
+            continue
+        more = f"{row.id} {row.arm} {row.arm_index} {row.baseline} {row.rank + 0.0!r} {row.names}"
+        sums.append(zlib.crc32(row.contexts, zlib.crc32(row.digest, zlib.crc32(more.encode()))))
+    return sums
 
 
 def reward_value(values: list[float], *, sums: bool) -> float | None:

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
-from itertools import groupby
+from functools import cached_property, partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.errors import ExistsError, StoreError
-from rareswitch.store.columns import OFFERS, ROWS, Slice, damaged, damaged_row
+from rareswitch.store.columns import (
+    ALL,
+    OFFERS,
+    ROWS,
+    Slice,
+    Tallied,
+    damaged,
+    damaged_row,
+    keep_tally,
+    kept_tally,
+    tallied,
+)
 from rareswitch.store.connections import Connection, Database, Job, Transaction
 from rareswitch.store.rows import (
     Counts,
@@ -29,7 +40,6 @@ from rareswitch.store.rows import (
     of_decisions,
     of_rewards,
 )
-from rareswitch.store.tally import ALL, Tallied, count_rewards, keep_tally, kept_tally, tallied
 
 K = TypeVar("K")
 #: Rows that may come before all is tallied anew.
@@ -61,7 +71,6 @@ class Store(Database):
 
     def __init__(self, url: str, name: str) -> None:
         super().__init__(url, name)
-        self._number: int | None = None
         #: Rows that this process wrote since it looked whether to tally: at once for the first.
         self._since = STEP
 
@@ -98,7 +107,6 @@ class Store(Database):
 
         def call(connection: Connection) -> None:
             nonlocal begun
-            self._alone(connection)
             query = "SELECT description FROM rareswitch_experiments WHERE name = ?"
             row = connection.execute(query, (self.name,)).fetchone()
             if begun and row == (description,):
@@ -125,16 +133,14 @@ class Store(Database):
         """The experiments of this database, the oldest first."""
         return [name for (name,) in self._rows("SELECT name FROM rareswitch_experiments ORDER BY number")]
 
-    @property
+    @cached_property
     def number(self) -> int:
         """By which the rows of this experiment are told from others."""
-        if self._number is None:
-            rows = self._rows("SELECT number FROM rareswitch_experiments WHERE name = ?", self.name)
-            if not rows:
-                known = ", ".join(f"'{name}'" for name in self.names()[:20]) or "none"
-                raise StoreError(f"there is no experiment '{self.name}' in {self.url}; there are: {known}.")
-            self._number = int(rows[0][0])
-        return self._number
+        rows = self._rows("SELECT number FROM rareswitch_experiments WHERE name = ?", self.name)
+        if not rows:
+            known = ", ".join(f"'{name}'" for name in self.names()[:20]) or "none"
+            raise StoreError(f"there is no experiment '{self.name}' in {self.url}; there are: {known}.")
+        return int(rows[0][0])
 
     def description(self) -> str:
         """What it was created with."""
@@ -159,7 +165,6 @@ class Store(Database):
         number = self.number
 
         def call(connection: Connection) -> bool:
-            self._alone(connection)
             head = _head(connection, number)
             if head == version.number - 1:
                 self._add_version(connection, number, version)
@@ -192,7 +197,6 @@ class Store(Database):
         number = self.number
 
         def call(connection: Connection) -> tuple[str, Marks] | None:
-            self._alone(connection)
             if _head(connection, number) != parent:
                 return None
             if (frozen := _frozen(connection, number, parent)) is not None:
@@ -212,7 +216,6 @@ class Store(Database):
         number = self.number
 
         def call(connection: Connection) -> None:
-            self._alone(connection)
             if _head(connection, number) == parent:
                 _forget(connection, number, parent)
 
@@ -227,7 +230,6 @@ class Store(Database):
         experiment = self.number
 
         def call(connection: Connection) -> None:
-            self._alone(connection)
             query = "SELECT count(*) FROM rareswitch_refusals WHERE experiment = ? AND parent = ?"
             (before,) = connection.execute(query, (experiment, parent)).fetchone()
             if _head(connection, experiment) == parent and before == number - 1:
@@ -342,7 +344,6 @@ class Store(Database):
 
     def _tally(self, connection: Connection) -> None:
         """Count what has come since it was counted last."""
-        self._alone(connection)
         if self._to_tally(connection) >= STEP:  # else another process was faster
             self._match_all(connection)
             keep_tally(connection, self.number, tallied(connection, self.number, _newest(connection)))
@@ -389,8 +390,7 @@ class Store(Database):
         number = self.number
 
         def call(connection: Connection) -> Totals:
-            tally = kept_tally(connection, number)
-            rewards = tally.rewards + count_rewards(connection, number, tally.marks, ALL)
+            rewards = tallied(connection, number).rewards
             counted = dict.fromkeys(("repeated_rewards", "overwritten", "repeated_decisions"), 0)
             query = f"SELECT name, count FROM rareswitch_counters WHERE experiment = {number}"
             counted |= {name: int(count) for name, count in connection.execute(query) if name in counted}
@@ -456,14 +456,14 @@ class Store(Database):
 
         return self._read(call)
 
-    def read_array(self, query: str, kinds: np.dtype[np.void]) -> NDArray[np.void]:
-        """The rows of a query as a structured array."""
-        return self._read(lambda connection: np.fromiter(connection.execute(query), kinds))
+    def read_arrays(self, *queries: tuple[str, np.dtype[np.void]]) -> list[NDArray[np.void]]:
+        """The rows of queries as structured arrays."""
+        return self._read(
+            lambda connection: [np.fromiter(connection.execute(query), kinds) for query, kinds in queries]
+        )
 
     def _check_tallied(self, connection: Connection, version: int, upto: Marks, decisions: int) -> None:
         """Raise if what was tallied when it came is not there any more."""
-        if not kept_tally(connection, self.number, upto).versions:
-            return
         expected = tallied(connection, self.number, upto).versions.get(version, Tallied())
         query = (
             f"SELECT count(*) FROM rareswitch_rewards WHERE experiment = {self.number} AND version = {int(version)} "
@@ -479,6 +479,9 @@ class Store(Database):
 
     def sample(self, version: int, upto: Marks) -> Iterator[tuple[bytes, bytes]]:
         """Keys and contexts of decisions whose sets were kept, by rank; read as far as one likes."""
+        return chain.from_iterable(self._sets(version, upto))
+
+    def _sets(self, version: int, upto: Marks) -> Iterator[list[tuple[bytes, bytes]]]:
         query = (
             f"SELECT c.rank, c.seq, c.checksum, {_OWN}, c.data, c.names FROM rareswitch_contexts c "
             "JOIN rareswitch_decisions d ON c.seq = d.seq WHERE c.experiment = ? AND c.version = ? AND c.seq <= ? "
@@ -486,11 +489,11 @@ class Store(Database):
         )
         rank, seq = -1.0, 0
         while page := self._rows(query, self.number, version, upto.decisions, rank, seq):
-            for rank, seq, checksum, *columns in page:
-                row = DecisionRow(*columns)
-                if of_contexts(row) != checksum or rank != row.rank:
+            rows = [DecisionRow(*columns) for _, _, _, *columns in page]
+            for (rank, seq, checksum, *_), row, expected in zip(page, rows, of_contexts(rows), strict=True):
+                if expected != checksum or rank != row.rank:
                     raise damaged_row(self.name, "context set of decision", seq)
-                yield row.key, bytes(row.contexts or b"")
+            yield [(row.key, row.contexts or b"") for row in rows]
 
     def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
         """All decisions after a sequence number, some at a time, with the number of the last of them: for exports."""
@@ -523,7 +526,7 @@ class Store(Database):
         rewards = [RewardRow(*row[:5]) for row in held]
         try:
             expected = of_decisions(decisions)
-            sets = [None if row.contexts is None else of_contexts(row) for row in decisions]
+            sets = of_contexts(decisions)
             paid = of_rewards(rewards, [row[6] or 0 for row in held])
         except (ArithmeticError, TypeError, ValueError, struct.error) as error:
             raise damaged(self.name, f"numbers and vectors, not these ({error})") from error

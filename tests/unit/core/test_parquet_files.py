@@ -12,7 +12,7 @@ import pytest
 from rareswitch.core.parquet_files import check_footer
 from rareswitch.errors import FileFormatError
 from rareswitch.log import write_part
-from rareswitch.log.schema import blocks, open_part
+from rareswitch.log.parts import blocks, open_part
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from rareswitch.core import files, parquet_files, read_table
 from rareswitch.core.parquet_files import column_chunks
 from rareswitch.errors import FileFormatError
-from rareswitch.log import ParquetLog, schema
+from rareswitch.log import ParquetLog, parts
 from rareswitch.log.dsjson import read_decisions
 
 
@@ -85,11 +85,11 @@ def test_texts_that_end_differently_are_bounded_by_all_they_could_be(
 def test_texts_that_occur_again_and_again_are_unpacked_in_pieces(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "_TEXTS", most)
+    monkeypatch.setattr(parts, "_TEXTS", most)
     arms = {"arm": repeated("x" * 100, 64), "arm_index": pa.array(np.zeros(64, dtype=np.int64))}
     path = write(tmp_path / "log.parquet", columns_of(64) | arms)
-    with schema.open_part(str(path), 2) as file:
-        blocks = [*schema.blocks(file, ["id", "arm"])]
+    with parts.open_part(str(path), 2) as file:
+        blocks = [*parts.blocks(file, ["id", "arm"])]
     sizes = [block.num_rows for _, block in blocks]
     assert (sum(sizes), max(sizes)) == (64, 64 if most > 1000 else 8)
     assert [first for first, _ in blocks] == [sum(sizes[:k]) for k in range(len(sizes))]
@@ -104,7 +104,7 @@ def test_a_bomb_is_read_in_little_memory(tmp_path: Path) -> None:
     script = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_AS, ({4 << 30}, {4 << 30}))
-from rareswitch.log.schema import blocks, open_part
+from rareswitch.log.parts import blocks, open_part
 with open_part({str(path)!r}, 2) as file:
     print(next(blocks(file, ["id", "arm"]))[1].num_rows)
 """
