@@ -1,15 +1,14 @@
 """Off-policy evaluation and treatment effects: estimates with intervals, or why a log cannot answer."""
 
+from rareswitch.evaluation.calibration import ArmCount, Calibration
 from rareswitch.evaluation.candidates import RULES, Always, Candidate, policy_probabilities
 from rareswitch.evaluation.effects import BASELINE, REST, effects
 from rareswitch.evaluation.evaluate import evaluate, lift_of, source_of
 from rareswitch.evaluation.intervals import combined, term_of
 from rareswitch.evaluation.refusals import few_rewards, refusals
 from rareswitch.evaluation.results import (
-    ArmCount,
     BatchPart,
     BatchValue,
-    Calibration,
     Difference,
     Effect,
     Effects,

@@ -9,10 +9,12 @@ where propensities do not vary. A sum of 1/p is taken for a count of its average
 counts are. The smallest chance of any arm is multiplied by the number of arms.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, IntArray
-from rareswitch.evaluation.results import ArmCount, Calibration
+from rareswitch.errors import several
 from rareswitch.lanes import compiled
 from rareswitch.log import DecisionLog
 
@@ -22,6 +24,58 @@ THRESHOLD = 0.01
 ROUNDING = 2e-3
 #: How far from 1 the sum of the propensities of all arms may be in a batch that does not look at contexts.
 _MADE_UP = 0.15
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmCount:
+    """How often an arm came, and how often its propensities say it should have."""
+
+    arm: str
+    #: Decisions in which it was offered.
+    offered: int
+    came: int
+    expected: float
+    #: (came − expected) over its standard deviation.
+    deviation: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Whether arms come as often as their propensities say: the sample-ratio check."""
+
+    arms: tuple[ArmCount, ...]
+    #: Of the largest deviation, corrected for the number of arms looked at.
+    p_value: float
+    #: Below this it is an alarm.
+    threshold: float
+    #: From all arms' probabilities, or from those of the chosen ones alone.
+    exact: bool
+    #: Decisions whose propensity is not that of their policy, or whose probabilities do not add up to 1.
+    disagreeing: int = 0
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the propensities are wrong."""
+        return self.p_value < self.threshold
+
+    @property
+    def stops(self) -> bool:
+        """Whether that is so unlikely to be chance that no number is given."""
+        return self.p_value < self.threshold / 1000.0
+
+    @property
+    def words(self) -> str:
+        """What it says, in a sentence or two."""
+        chance = f"p = {self.p_value:.2g}, {several(len(self.arms), 'arm')}"
+        if not self.alarm:
+            return f"Arms come as often as their propensities say ({chance})."
+        worst = max(self.arms, key=lambda arm: abs(arm.deviation))
+        return (
+            f"Arms do not come as often as their propensities say ({chance}). {worst.arm} came {worst.came:,} times "
+            f"where {worst.expected:,.0f} were to be expected, in {worst.offered:,} decisions that offered it. No "
+            "value can be trusted before this is explained: look for decisions that were lost, changed after they were "
+            "made, or logged with another policy's propensities."
+        )
 
 
 class ArmTally:

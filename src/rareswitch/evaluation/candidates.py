@@ -201,7 +201,7 @@ def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
     since = _since(policy, log)
     if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
-    applies, otherwise = log.batches >= since, "come before it was made: what it was learned from would flatter it"
+    applies, otherwise = log.batches >= since, "come before it was made, and would flatter it"
     if policy.needs_baseline:
         applies, otherwise = applies & _with_baseline(log), "name no baseline, or come before it was made"
     probabilities = np.zeros(log.available.shape)

@@ -205,7 +205,11 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
     sides = {arm: one.by_batch(group), _words(against): other.by_batch(group)}
     reasons = [scores.mismatch] if scores.mismatch else []
     for name, supports in sides.items():
-        reasons += [f"showing {name}: {reason}" for reason in refusals([*supports.values()])[1] if supports]
+        reasons += [
+            f"showing {name}: {reason[0].lower()}{reason[1:]}"
+            for reason in refusals([*supports.values()])[1]
+            if supports
+        ]
     if not which.any():
         reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
     parts, terms, used = [], list[BatchMean](), list[Columns]()

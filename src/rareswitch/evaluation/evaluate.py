@@ -79,8 +79,8 @@ def evaluate(
     >>> places, clicks = rng.integers(2, size=4000), rng.random(4000)
     >>> log = {"arm_indices": places, "propensities": np.full(4000, 0.5), "arms": ["red", "blue"]}
     >>> from rareswitch import Always, DecisionLog
-    >>> found = evaluate(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
-    >>> print(found["always blue"].interval)
+    >>> evaluation = evaluate(DecisionLog(rewards=clicks < 0.1 + 0.1 * places, **log), [Always("red"), Always("blue")])
+    >>> print(evaluation["always blue"].interval)
     0.2059 (0.1855 to 0.2267)
     >>> certain = {"arm_indices": np.zeros(4000, int), "propensities": np.ones(4000), "arms": ["red", "blue"]}
     >>> evaluate(DecisionLog(rewards=clicks, **certain), Always("blue"))["always blue"].answered
@@ -92,7 +92,6 @@ def evaluate(
     level = number("level", level, low=0.5, high=1.0)
     if level >= 1.0:
         raise ParameterError("level must be below 1: no interval but the whole line holds always.")
-    bounds = _bounds(bounds)
     if pooling not in get_args(Pooling):
         meant = did_you_mean(pooling, get_args(Pooling))
         raise ParameterError(f"pooling must be 'traffic' or 'stationary'; got {pooling!r:.60}.{meant}")
@@ -100,8 +99,8 @@ def evaluate(
     everything: dict[str, Candidate] = {**named, _BASELINE: "baseline"}
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:
-        _check_within(scores.rewards, bounds)
-    if bounds is None and bool(((scores.rewards == 0.0) | (scores.rewards == 1.0)).all()):
+        bounds = _bounds(bounds, scores.rewards)
+    elif bool(((scores.rewards == 0.0) | (scores.rewards == 1.0)).all()):
         bounds = (0.0, 1.0)
     questions = sum(not (isinstance(one, str) and one == "logged") for one in named.values()) if simultaneous else 1
     settings = Settings(
@@ -143,27 +142,23 @@ def source_of(given: Any) -> Source:
     return read(given)
 
 
-def _bounds(given: Any) -> tuple[float, float] | None:
-    if given is None:
-        return None
+def _bounds(bounds: tuple[float, float], rewards: FloatArray) -> tuple[float, float]:
+    """Bounds that hold for these rewards."""
     try:
-        low, high = (float(one) for one in given)
+        low, high = map(float, bounds)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"bounds must be two numbers, the least and the greatest reward; got {given!r:.60}."
+            f"bounds must be two numbers, the least and the greatest reward; got {bounds!r:.60}."
         ) from None
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ParameterError(f"bounds must be finite, the lower one first; got {low} and {high}.")
-    return low, high
-
-
-def _check_within(rewards: FloatArray, bounds: tuple[float, float]) -> None:
-    odd = (rewards < bounds[0]) | (rewards > bounds[1])
-    if odd.any():
+    outside = rewards[(rewards < low) | (rewards > high)]
+    if len(outside):
         raise ParameterError(
-            f"bounds must hold for all rewards; {int(odd.sum())} of {len(rewards)} are outside of {bounds[0]:g} to "
-            f"{bounds[1]:g}, such as {rewards[odd][0]:g}."
+            f"bounds must hold for all rewards; {len(outside)} of {len(rewards)} are outside of {low:g} to {high:g}, "
+            f"such as {outside[0]:g}."
         )
+    return low, high
 
 
 def lift_of(source: Any, *, level: float = 0.95, progress: ReadProgress | None = None) -> tuple[Difference, ...]:

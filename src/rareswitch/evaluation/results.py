@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from rareswitch.core import data_frame, draw_result, result_text
-from rareswitch.errors import several
+from rareswitch.evaluation.calibration import Calibration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,58 +108,6 @@ class Difference:
     assumes: str = ""
     #: As a share of what it is over (Fieller); None where that may be 0 or less.
     relative: Interval | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArmCount:
-    """How often an arm came, and how often its propensities say it should have."""
-
-    arm: str
-    #: Decisions in which it was offered.
-    offered: int
-    came: int
-    expected: float
-    #: (came − expected) over its standard deviation.
-    deviation: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """Whether arms come as often as their propensities say: the sample-ratio check."""
-
-    arms: tuple[ArmCount, ...]
-    #: Of the largest deviation, corrected for the number of arms looked at.
-    p_value: float
-    #: Below this it is an alarm.
-    threshold: float
-    #: From all arms' probabilities, or from those of the chosen ones alone.
-    exact: bool
-    #: Decisions whose propensity is not that of their policy, or whose probabilities do not add up to 1.
-    disagreeing: int = 0
-
-    @property
-    def alarm(self) -> bool:
-        """Whether the propensities are wrong."""
-        return self.p_value < self.threshold
-
-    @property
-    def stops(self) -> bool:
-        """Whether that is so unlikely to be chance that no number is given."""
-        return self.p_value < self.threshold / 1000.0
-
-    @property
-    def words(self) -> str:
-        """What it says, in a sentence or two."""
-        chance = f"p = {self.p_value:.2g}, {several(len(self.arms), 'arm')}"
-        if not self.alarm:
-            return f"Arms come as often as their propensities say ({chance})."
-        worst = max(self.arms, key=lambda arm: abs(arm.deviation))
-        return (
-            f"Arms do not come as often as their propensities say ({chance}). {worst.arm} came {worst.came:,} times "
-            f"where {worst.expected:,.0f} were to be expected, in {worst.offered:,} decisions that offered it. No "
-            "value can be trusted before this is explained: look for decisions that were lost, changed after they were "
-            "made, or logged with another policy's propensities."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, Stats, uniforms_at
 from rareswitch.errors import EmptySetError, ParameterError
-from rareswitch.evaluation.calibration import ArmTally
+from rareswitch.evaluation.calibration import ArmTally, Calibration
 from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, policy_probabilities
-from rareswitch.evaluation.results import Calibration
 from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import DecisionLog, Source
 
