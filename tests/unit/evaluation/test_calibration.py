@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
-from rareswitch.evaluation.calibration import THRESHOLD, ArmTally, binomial_tails
-from rareswitch.evaluation.results import Calibration
+from rareswitch.evaluation.calibration import THRESHOLD, ArmTally, Calibration, binomial_tails
 from rareswitch.log import DecisionLog
 
 
