@@ -158,13 +158,13 @@ SPECIAL = {"g_optimal", "designer"}
 def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()) -> None:
     """Add the settings of learners that were typed; for ``--help``, those of the learners that are named."""
     words: Sequence[str] = parser.get_default("typed")
-    typed = [word.partition("=")[0].replace("--no-", "--") for word in words if word[:2] == "--"]
-    helps = "-h" in words or any(len(word) > 3 and "--help".startswith(word) for word in typed)
+    typed = [word[2:].partition("=")[0].removeprefix("no-").replace("-", "_") for word in words if word[:2] == "--"]
+    helps = "-h" in words or any(len(word) > 1 and "help".startswith(word) for word in typed)
     many = parser.prog.endswith(" compare")
     option = "--learners NAME …" if many else "--learner NAME"
     text = f"Every setting of a learner is an option too: {parser.prog} {option} --help lists them."
     parser.set_defaults(learner_settings=[])
-    if helps and not any(word.startswith("--learner") for word in typed):
+    if helps and not any(word.startswith("learner") for word in typed):
         parser.epilog = text
         return
     from rareswitch.learner import all_learners, settings_of
@@ -175,9 +175,9 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
     own, names = SPECIAL | set(without), []
     for learner in (learners[name] for name in learners if not helps or name in named):
         for entry in settings_of(learner):
-            name, text = option_name(entry.name), entry.metadata["text"]
-            if entry.name in own or not (helps or any(name.startswith(word) for word in typed)):
+            if entry.name in own or not (helps or any(entry.name.startswith(word) for word in typed if word)):
                 continue
+            name, text = option_name(entry.name), entry.metadata["text"]
             own.add(entry.name)
             names.append(entry.name)
             default = getattr(learner, entry.name, None)
