@@ -1,6 +1,6 @@
 """What a learner needs of the decisions of one policy: sums, from any source, on any executor."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -12,7 +12,7 @@ import numpy as np
 from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, run_shards, uniforms_at
 from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.learner import Learner, Rows, Sample, State, Summary, sampled
-from rareswitch.log.decision_log import Source, prefetched
+from rareswitch.log.decision_log import Source
 
 #: Decisions that are gathered and summed at once, so that it does not matter in which order they came.
 GATHERED = 1 << 16
@@ -80,7 +80,7 @@ class Task:
 class SourcePart(Protocol):
     """Some decisions of a source; small, and can be sent to where it is read."""
 
-    def read(self, task: Task) -> Generator[Rows]:
+    def read(self, task: Task) -> Iterator[Rows]:
         """Those of one policy, perhaps with context sets to sample from."""
 
 
@@ -222,9 +222,9 @@ def _passed(
 
 
 def _read(part: SourcePart, *, task: Task) -> tuple[list[Rows], list[Summary]]:
-    """The rows of a part, or what they sum up to; the next ones are read while some are summed."""
+    """The rows of a part, or what they sum up to."""
     gathered, total = list[Rows](), list[Summary]()
-    for rows in prefetched(part.read(task)):
+    for rows in part.read(task):
         if task.leave_out is not None:
             rows = rows[np.flatnonzero(~task.leave_out.among(rows.ids))]
         if task.gathers:
@@ -244,7 +244,7 @@ class _AnyPolicy:
         """Itself; chunks may be many, and are summed one by one."""
         return Learnable([self], self.sample, GATHERED + 1)
 
-    def read(self, task: Task) -> Generator[Rows]:
+    def read(self, task: Task) -> Iterator[Rows]:
         for log in self.source.chunks(contexts=False):
             yield Rows(ids=log.ids, policy_id=task.policy_id, features=log.features, rewards=log.rewards)
 

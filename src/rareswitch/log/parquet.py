@@ -91,13 +91,13 @@ class PartFile:
         left = ~np.isin(numbers, self.dropped)
         return block if left.all() else block.take(np.flatnonzero(left))
 
-    def read(self, task: Task) -> Generator[Rows]:
+    def read(self, task: Task) -> Iterator[Rows]:
         """The decisions of one policy, with the context sets of those that may be sampled: of the smallest ranks."""
         learner, state = task.learner, task.state
         size = learner.sample_size(state) if task.policy_id == state.policy.id else 0
         ranks: FloatArray = np.zeros(0)
         columns = [*NEEDED, "key"] + ["contexts"] * bool(size) + ["time", "reward_time"] * task.timed
-        for block in self.blocks(columns):
+        for block in prefetched(self.blocks(columns)):
             for _, mine in block.by_policy({task.policy_id: 0}):
                 keys, features, _, rewards = mine.decided(learner.dim, learner)
                 rows = mine.with_sets(learner.dim)

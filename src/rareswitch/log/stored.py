@@ -33,7 +33,7 @@ class _Part:
 
     slice: Slice
 
-    def read(self, task: Task) -> Generator[Rows]:
+    def read(self, task: Task) -> Iterator[Rows]:
         """Its decisions."""
         columns = self.slice.read()
         check_dim(columns.features, task.learner.dim)
