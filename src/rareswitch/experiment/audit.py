@@ -46,7 +46,7 @@ def audit_decision(
             request = replace(request, baselines=np.array([row.baseline]))
         vectors = np.ascontiguousarray(request.vectors(0))
         names = request.names_text(0)
-        if request.digest(0, names, vectors.tobytes()) != row.digest:
+        if request.digest(0, names, vectors) != row.digest:
             verdict, vectors = "other contexts", None
     elif row.contexts is not None:
         vectors, names = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim), row.names

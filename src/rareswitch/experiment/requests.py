@@ -80,11 +80,11 @@ class Requests:
                 check_text("the id of an arm", str(name))
             raise
 
-    def digest(self, at: int, names: str | None, vectors: bytes) -> bytes:
+    def digest(self, at: int, names: str | None, vectors: FloatArray) -> bytes:
         """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
         baseline = -1 if self.baselines is None else int(self.baselines[at])
         digest = hashlib.sha256(f"{baseline} {names}\n".encode())
-        digest.update(vectors)
+        digest.update(vectors.data)
         return digest.digest()[:16]
 
     def rows(
@@ -95,10 +95,10 @@ class Requests:
         ranks, key_data = sample_order(keys).tolist(), key_bytes(keys)
         arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
         moments = [times] * len(arms) if isinstance(times, float) else times
-        rows, width = [], 8 * self.sets.contexts.shape[2]
+        rows = []
         sizes: list[int] = np.add.reduce(self.sets.available, axis=1, dtype=np.int64).tolist()
         for at, (arm_index, rank) in enumerate(zip(arms, ranks, strict=True)):
-            contexts, names = self.sets.contexts[at, : sizes[at]].tobytes(), self.names_text(at)
+            vectors, names = self.sets.contexts[at, : sizes[at]], self.names_text(at)
             kept, name = rank < context_sample_rate, self.ids[at]
             baseline = None if self.baselines is None else int(self.baselines[at])
             rows.append(
@@ -109,12 +109,12 @@ class Requests:
                     str(self.arm(at, arm_index)),
                     arm_index,
                     propensities[at],
-                    contexts[arm_index * width : (arm_index + 1) * width],
-                    self.digest(at, names, contexts),
+                    vectors[arm_index].tobytes(),
+                    self.digest(at, names, vectors),
                     moments[at],
                     rank,
                     baseline if baseline is not None and baseline >= 0 else None,
-                    contexts=contexts if kept else None,
+                    contexts=vectors.tobytes() if kept else None,
                     names=names if kept else None,
                     cautions=_cautions_text(self.cautions[at]),
                 )
