@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from rareswitch.core import ContextSets, id_keys
+from rareswitch.core import ContextSets, id_keys, sample_order
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Learner, Rows, State, Summary, make_learner, sample_order
+from rareswitch.learner import Learner, Rows, State, Summary, make_learner
 from rareswitch.log import LogReport, log_schema, summarize_log
 from rareswitch.policy import Policy
 

@@ -29,6 +29,7 @@ from rareswitch.core.rng import (
     keys_of_bytes,
     normals,
     one_key,
+    sample_order,
     stream_key,
     text_keys,
     uniforms,
@@ -85,6 +86,15 @@ __all__ += ["is_number", "is_url", "keep_intervals", "key_bytes", "keys_of_bytes
 __all__ += ["log_growth", "make_executor", "making_file", "name_of", "normals", "number", "one_key", "opened_parquet"]
 __all__ += ["owned", "parameters", "pass_layers", "percent_text", "plain_json", "probability_vector", "pyarrow"]
 __all__ += ["read_only", "read_table", "read_whole", "reading", "replacing", "result_text", "run_shards"]
-__all__ += ["seal_footer", "sealed", "semidefinite_root", "set_size", "sets_of", "stream_key", "summable"]
+__all__ += [
+    "sample_order",
+    "seal_footer",
+    "sealed",
+    "semidefinite_root",
+    "set_size",
+    "sets_of",
+    "stream_key",
+    "summable",
+]
 __all__ += ["symmetric_matrices", "table", "text_keys", "uniforms", "uniforms_at", "unit_at", "unit_ball", "unmasked"]
-__all__ += ["vector", "whole", "workspace", "write_whole"]
+__all__ += ["summable", "vector", "whole", "workspace", "write_whole"]

@@ -227,6 +227,14 @@ def uniforms_at(seed: int, stream: str, keys: KeyArray) -> FloatArray:
     return numbers
 
 
+def sample_order(keys: KeyArray) -> FloatArray:
+    """(n,) a hash of each id in (0, 1), by which samples are taken: the decisions with the k smallest.
+
+    It depends on the id alone, so no decision need be counted beforehand, and samples of parts merge.
+    """
+    return uniforms_at(0, "sample", keys)
+
+
 @lru_cache(maxsize=256, typed=True)
 def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
     """The two words that key all numbers of a stream."""

@@ -20,7 +20,7 @@ from rareswitch.experiment.results import Advance, Audit, Choice, Status, Verifi
 from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates, log_of
-from rareswitch.experiment.versions import Version, Versions, sha256
+from rareswitch.experiment.versions import REFRESH, Version, Versions, sha256
 from rareswitch.features import OfferedArms, field_values
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
@@ -72,7 +72,7 @@ class Experiment:
     @property
     def policy(self) -> Policy:
         """The frozen policy that decides now."""
-        return self._versions.current.policy
+        return self._current().policy
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -133,6 +133,11 @@ class Experiment:
         pairs = enumerate(zip(rows, self.store.add_decisions(rows), strict=True))
         return _refuse_other_requests([self._choice(batch, at, row, kept) for at, (row, kept) in pairs], ids)
 
+    def _current(self) -> Version:
+        """The version that decides; whether there is a newer one is looked up now and then."""
+        versions = self._versions
+        return (versions.known if clock.monotonic() - versions.checked <= REFRESH else versions.refresh())[-1]
+
     def _prepare(self, jobs: Sequence[Job]) -> None:
         """Decide requests of several callers, which are kept together."""
         groups: dict[tuple[bool, bool], list[Request]] = {}
@@ -185,7 +190,7 @@ class Experiment:
         if description.baseline_field is not None:  # which is used, if not by the features
             own = (description.baseline_field, "extra")
             batch = replace(batch, cautions=[tuple(c for c in one if c != own) for one in batch.cautions])
-        version = self._versions.current
+        version = self._current()
         policy = version.policy
         first = version.row.number == 1 and self._needs_baseline
         if first and batch.baselines is not None and (batch.baselines < 0).any():
@@ -212,7 +217,8 @@ class Experiment:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""
         if kept.digest != made.digest:
             return _other_request(batch.ids[at])
-        version = self._versions.numbered(kept.version)
+        known = self._versions.known
+        version = known[kept.version - 1] if kept.version <= len(known) else self._versions.numbered(kept.version)
         return Choice(
             id=batch.ids[at],
             arm=batch.arm(at, kept.arm_index),

@@ -12,10 +12,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes, sample_order
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Contexts, Features, OfferedArms, Record
-from rareswitch.learner import sample_order
 from rareswitch.policy import Decisions, MinPropensity
 from rareswitch.store import DecisionRow, Job
 

@@ -97,14 +97,10 @@ class Versions:
         self.store, self.experiment, self.key = store, experiment, key
         #: Replaced as a whole: whoever has it sees the same versions throughout.
         self.known: tuple[Version, ...] = ()
-        self._checked = 0.0
+        #: When it was looked up last, by the monotonic clock.
+        self.checked = 0.0
         self._lock = threading.RLock()
         self.refresh()
-
-    @property
-    def current(self) -> Version:
-        """The version that decides; whether there is a newer one is looked up now and then."""
-        return (self.known if time.monotonic() - self._checked <= REFRESH else self.refresh())[-1]
 
     def refresh(self) -> tuple[Version, ...]:
         """All versions that the store has now."""
@@ -114,7 +110,7 @@ class Versions:
             if head > len(self.known):
                 rows = self.store.versions(len(self.known))
                 self.known += tuple(Version(row, self.experiment, self.key) for row in rows)
-            self._checked = moment
+            self.checked = moment
         return self.known
 
     def numbered(self, number: int) -> Version:

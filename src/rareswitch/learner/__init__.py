@@ -74,7 +74,6 @@ from rareswitch.learner.state import (
     Sample,
     State,
     Summary,
-    sample_order,
     sampled,
     state_from_bytes,
     state_to_bytes,
@@ -95,7 +94,7 @@ __all__ += ["ThompsonSampling", "Uncertainty", "all_learners", "arm_logarithm", 
 __all__ += ["certified_cost", "clip_bounds", "count", "deduplicate", "design_of_sets", "find_learner"]
 __all__ += ["geometric_grid", "in_seconds", "known_rewards", "loglog_batches", "make_learner"]
 __all__ += ["paper_design_grid", "paper_grid", "plain_settings", "posterior", "proved_for", "real"]
-__all__ += ["required_settings", "row_hashes", "sample_order", "sampled", "setting", "settings_of"]
+__all__ += ["required_settings", "row_hashes", "sampled", "setting", "settings_of"]
 __all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start"]
 __all__ += ["whole_ends"]
 __all__ += ["LEAST_DELTA", "ConfidenceMode", "Intervals", "SelfNormalized"]

@@ -18,8 +18,8 @@ from rareswitch.core import (
     Stats,
     codec,
     owned,
+    sample_order,
     sealed,
-    uniforms_at,
 )
 from rareswitch.errors import BatchError, UnsuitableError, several
 from rareswitch.policy import Policy
@@ -168,14 +168,6 @@ def centred(stats: Stats) -> Stats:
 
 #: The counts of a summary, which add up.
 COUNTS = ("decided", "rewarded", "waiting", "expired", "clipped")
-
-
-def sample_order(keys: KeyArray) -> FloatArray:
-    """(n,) a hash of each id in (0, 1), by which samples are taken: the decisions with the k smallest.
-
-    It depends on the id alone, so no decision need be counted beforehand, and samples of parts merge.
-    """
-    return uniforms_at(0, "sample", keys)
 
 
 def sampled(keys: KeyArray, share: float) -> BoolArray:

@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, Unpac
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, finite_array, id_keys, read_only, sealed
+from rareswitch.core import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    finite_array,
+    id_keys,
+    read_only,
+    sample_order,
+    sealed,
+)
 from rareswitch.errors import EmptySetError, FileFormatError, NonFiniteError, ParameterError, ShapeError, several
-from rareswitch.learner import deduplicate, known_rewards, sample_order
+from rareswitch.learner import deduplicate, known_rewards
 from rareswitch.policy import Policy
 
 if TYPE_CHECKING:

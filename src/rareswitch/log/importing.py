@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.core import FloatArray, Result, find_parts, key_bytes, read_table
+from rareswitch.core import FloatArray, Result, find_parts, key_bytes, read_table, sample_order
 from rareswitch.errors import ConflictError, FileFormatError
 from rareswitch.features import Features
-from rareswitch.learner import Learner, sample_order
+from rareswitch.learner import Learner
 from rareswitch.log.parts import MORE, NEEDED, Block, blocks, open_part
 from rareswitch.log.tables import ColumnNames, log_of_table
 from rareswitch.log.write import log_table

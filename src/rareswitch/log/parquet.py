@@ -22,9 +22,10 @@ from rareswitch.core import (
     number,
     pyarrow,
     run_shards,
+    sample_order,
 )
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
-from rareswitch.learner import Rows, attributed, deduplicate, row_hashes, sample_order
+from rareswitch.learner import Rows, attributed, deduplicate, row_hashes
 from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.decision_log import ArmCodes, DecisionLog, KeyedSample, Source, prefetched
 from rareswitch.log.parts import COUNTING, ESTIMATED, NEEDED, ONE_ORDER, Block, ChosenArms, blocks, open_part

@@ -82,7 +82,7 @@ class DecisionRow(NamedTuple):
     digest: bytes
     #: Seconds since 1970.
     time: float
-    #: By which samples of context sets are taken, :func:`rareswitch.learner.sample_order`.
+    #: By which samples of context sets are taken, :func:`rareswitch.core.rng.sample_order`.
     rank: float
     #: The place of the arm that the caller would have shown, if it was said.
     baseline: int | None = None

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import ContextSets
+from rareswitch.core import ContextSets, sample_order
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Gaussian, OneBig, VaryingArms
@@ -27,7 +27,6 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.rule import first_half
 from rareswitch.learner.settings import plain_settings
-from rareswitch.learner.state import sample_order
 from reference.batched import Trace, slow_batched
 from reference.loop import after, rows_of, steps
 

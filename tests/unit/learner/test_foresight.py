@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, uniforms
+from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, sample_order, uniforms
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning
 from rareswitch.lab.worlds import Rounds, World, make_world
@@ -15,7 +15,7 @@ from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, poste
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.learner.planning import SCALES, Plan
-from rareswitch.learner.state import centred, sample_order
+from rareswitch.learner.state import centred
 from rareswitch.policy import Blend, PosteriorDraws
 from reference.loop import after, rows_of, steps
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import ContextSets, Stats, id_keys
+from rareswitch.core import ContextSets, Stats, id_keys, sample_order
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
@@ -24,7 +24,6 @@ from rareswitch.learner import (
     summaries_to_bytes,
 )
 from rareswitch.learner.rule import first_half
-from rareswitch.learner.state import sample_order
 from reference.loop import rows_of
 
 WORLD = make_world("varying", dim=3, arms=5, noise=0.5)

@@ -404,7 +404,7 @@ def test_the_numbers_of_sets_that_are_not_looked_at_do_not_matter(tmp_path: Path
 
 
 def _rank(name: int | str) -> float:
-    from rareswitch.learner import sample_order
+    from rareswitch.core import sample_order
 
     return float(sample_order(id_keys([name]))[0])
 

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.core import id_keys
+from rareswitch.core import id_keys, sample_order
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
-from rareswitch.learner import sample_order
 from rareswitch.log import DecisionLog, ParquetLog, write_log, write_part
 from rareswitch.log import parquet as log_parquet
 from rareswitch.policy import Policy

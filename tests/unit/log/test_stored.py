@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from rareswitch import evaluate
-from rareswitch.core import ContextSets, id_keys
+from rareswitch.core import ContextSets, id_keys, sample_order
 from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
-from rareswitch.learner import sample_order
 from rareswitch.log import DecisionLog, ParquetLog, StoredBatch, StoredLog, export_parts, summarize
 
 STORES = ("memory", "sqlite", "postgres")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import id_keys, key_bytes, make_executor
+from rareswitch.core import id_keys, key_bytes, make_executor, sample_order
 from rareswitch.errors import BatchError, ContextNormError, StoreError
-from rareswitch.learner import Learner, State, Summary, make_learner, sample_order, summaries_to_bytes
+from rareswitch.learner import Learner, State, Summary, make_learner, summaries_to_bytes
 from rareswitch.log import HeldOut, StoredBatch, summarize
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
 from reference.logs import Row, Run, as_rows, assert_close, played
