@@ -472,7 +472,11 @@ def certificates(setup: Setup) -> Iterator[Row]:
 CASES = {
     "commands": Case(commands, "Commands that are killed at each call of a file and at random moments.", exact=True),
     "sqlite": Case(sqlite_kills, "Experiments in SQLite whose process is killed; a control must lose.", exact=True),
-    "bystander": Case(bystander_kills, "The same while another process opens and closes the file.", exact=True),
+    "bystander": Case(
+        bystander_kills,
+        "Experiments in SQLite whose process is killed while another opens, reads and closes the file.",
+        exact=True,
+    ),
     "postgres": Case(postgres_kills, "The same in PostgreSQL.", exact=True),
     "files": Case(hostile_files, "Files that claim more than they hold, or were edited.", exact=True),
     "processors": Case(other_processors, "Learned on one processor, verified and played on others.", exact=True),
