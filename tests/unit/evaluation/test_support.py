@@ -84,6 +84,13 @@ def test_what_carries_is_never_more_than_what_is_effective() -> None:
         assert support.effective <= 200.0
 
 
+def test_a_few_decisions_that_carry_the_answer_are_too_few_however_large_the_effective_size() -> None:
+    logging = np.repeat([[0.01, 0.99], [0.5, 0.5]], [10, 190], axis=0)
+    support = Support.of(np.ones(200), candidate=mixed(0.5, 200), logging=logging)
+    assert support.effective > 10.0 * BATCH_CARRIED > BATCH_CARRIED > support.carried
+    assert "less than 1 of 200 decisions carry the answer" in batch_reasons(support)[0]
+
+
 def test_a_sliver_of_rare_play_does_not_decide() -> None:
     count = 2000
     candidate, logging = mixed(0.5, count), mixed(0.5, count)
