@@ -19,7 +19,7 @@ from rareswitch.core import BoolArray, FloatArray, number
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Always, Playable, Played, played
 from rareswitch.evaluation.evaluate import source_of
-from rareswitch.evaluation.groups import MOST_GROUPS, Groups, groups_of
+from rareswitch.evaluation.groups import MOST_GROUPS, By, Groups, groups_of
 from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, p_value_of, summed, term_of
 from rareswitch.evaluation.refusals import DRIFTED, batch_reasons, few_rewards, log_cautions, refusals
 from rareswitch.evaluation.results import BatchPart, Effect, Effects, Heterogeneity
@@ -31,7 +31,14 @@ from rareswitch.log import DecisionLog, Source
 BASELINE, REST = "baseline", "rest"
 
 
-def effects(source: Any, arm: Any = None, against: Any = None, *, by: Any = None, level: float = 0.95) -> Effects:
+def effects(
+    source: Any,
+    arm: str | int | None = None,
+    against: str | int | None = None,
+    *,
+    by: By | None = None,
+    level: float = 0.95,
+) -> Effects:
     """What showing one arm in place of another does to the reward, on average over decisions that offered both.
 
     Parameters
@@ -156,7 +163,7 @@ def _arms_of(log: Source) -> tuple[list[str], bool]:
     return [*arms], baseline
 
 
-def _against(against: Any, *, baseline: bool) -> str:
+def _against(against: str | int | None, *, baseline: bool) -> str:
     if against is not None and against != BASELINE:
         return str(against)
     if against is not None and not baseline:

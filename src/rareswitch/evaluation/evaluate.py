@@ -11,7 +11,7 @@ from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Candidate, named_candidates
 from rareswitch.evaluation.questions import Pooling, Settings, earned, lift, question_of, value_of
 from rareswitch.evaluation.results import Difference, Evaluation
-from rareswitch.evaluation.scoring import ESTIMATORS, Estimator, ReadProgress, score
+from rareswitch.evaluation.scoring import ESTIMATORS, Estimator, ReadProgress, RewardModel, score
 from rareswitch.log import Source, read
 
 #: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
@@ -28,7 +28,7 @@ def evaluate(
     bounds: tuple[float, float] | None = None,
     pooling: Pooling = "traffic",
     simultaneous: bool = True,
-    model: Any = None,
+    model: RewardModel | None = None,
     records: Mapping[Any, Any] | None = None,
     progress: ReadProgress | None = None,
 ) -> Evaluation:

@@ -19,6 +19,10 @@ MOST_GROUPS = 50
 POSITION = "position"
 
 
+#: The name of a field, or ``position``; labels; a function of logged decisions to labels.
+By = str | Iterable[Any] | Callable[[DecisionLog], Iterable[Any]]
+
+
 class Groups(NamedTuple):
     """Gives each decision the name of its group."""
 
@@ -27,10 +31,10 @@ class Groups(NamedTuple):
     #: Of decisions in which the arm stands at some places (n,), the groups (n,).
     labels: Callable[[DecisionLog, IntArray], Texts]
     #: Sorts them as they are shown.
-    order: Callable[[str], Any] = str
+    order: Callable[[str], str | int] = str
 
 
-def _by_labels(by: Any, count: int | None) -> Groups:
+def _by_labels(by: By, count: int | None) -> Groups:
     """What the caller says: a function of logged decisions to labels (n,), or labels of a log in memory."""
     if not callable(by) and count is None:
         raise ParameterError(
@@ -161,7 +165,7 @@ def _reader(name: str, features: Features) -> _Reader:
 
 
 def groups_of(
-    by: Any, features: Features | None, count: int | None, logs: Callable[[], Iterable[DecisionLog]]
+    by: By, features: Features | None, count: int | None, logs: Callable[[], Iterable[DecisionLog]]
 ) -> Groups:
     """The groups that are asked for.
 

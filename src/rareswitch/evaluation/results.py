@@ -10,6 +10,30 @@ from rareswitch.evaluation.calibration import Calibration
 
 
 @dataclass(frozen=True, kw_only=True)
+class Report:
+    """Prints as text, and draws itself; both are made in :mod:`rareswitch.report`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data, as JSON has it: numbers that are not finite are None."""
+        return dict(_plain(asdict(self)))
+
+    def plot(self, path: str | None = None) -> Any:
+        """A Matplotlib figure, which is also written to a file where a path is given."""
+        return draw_result(self, path)
+
+    def __str__(self) -> str:
+        return result_text(self)
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _plain(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+@dataclass(frozen=True, kw_only=True)
 class Interval:
     """A value between two bounds."""
 
@@ -111,7 +135,7 @@ class Difference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
+class Evaluation(Report):
     """Candidates and what is known of each; prints as a table, the lift over the baseline first."""
 
     values: tuple[Value, ...]
@@ -140,9 +164,7 @@ class Evaluation:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data, as JSON has it: numbers that are not finite are None."""
-        alarm = {} if self.calibration is None else {"alarm": self.calibration.alarm}
-        found: dict[str, Any] = _plain(asdict(self) | alarm)
-        return found
+        return super().as_dict() | ({} if self.calibration is None else {"alarm": self.calibration.alarm})
 
     def to_frame(self) -> Any:
         """A data frame (pandas) with a row for each candidate."""
@@ -161,27 +183,12 @@ class Evaluation:
             for value in self.values
         )
 
-    def plot(self, path: str | None = None) -> Any:
-        """A Matplotlib figure, which is also written to a file where a path is given."""
-        return draw_result(self, path)
-
-    def __str__(self) -> str:
-        return result_text(self)
-
 
 def interval_columns(name: str, interval: Interval | None) -> dict[str, float | None]:
     """A value and both ends of its interval, as columns."""
     if interval is None:
         return {name: None, f"{name}_low": None, f"{name}_high": None}
     return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _plain(value) for name, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_plain(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +247,7 @@ class Heterogeneity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effects:
+class Effects(Report):
     """Effects of arms; prints as a table."""
 
     #: Of one arm for all and then by group, or of every arm, the best first.
@@ -272,10 +279,6 @@ class Effects:
                 return one
         raise KeyError(name)
 
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return asdict(self)
-
     def to_frame(self) -> Any:
         """A data frame (pandas) with a row for each effect."""
         return data_frame(
@@ -293,10 +296,3 @@ class Effects:
             }
             for effect in self.effects
         )
-
-    def plot(self, path: str | None = None) -> Any:
-        """A Matplotlib figure, which is also written to a file where a path is given."""
-        return draw_result(self, path)
-
-    def __str__(self) -> str:
-        return result_text(self)

@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, Stats, uniforms_at
@@ -125,7 +126,7 @@ class CrossFitted:
         found = np.empty((count, arms))
         for batch in log.present:
             pair = [self._coefficients(batch, side) for side in (0, 1)]
-            at: Any = slice(None) if len(log.batch_names) == 1 else log.batches == batch
+            at: slice | BoolArray = slice(None) if len(log.batch_names) == 1 else log.batches == batch
             rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
             second = half[at] == 1
             values, others = ((rows @ one[:-1]).reshape(-1, arms) for one, _ in pair)
@@ -193,13 +194,14 @@ class ArmMeans:
         It is not drawn to that of all arms: what an arm earns must not hang on the rewards of others.
         """
         if name not in self._seen:
-            level = _ratio(_usable(sum(self._sums.values())), _usable(sum(self._counts.values())))
+            totals = (np.sum([*cells.values()], axis=0) for cells in (self._sums, self._counts))
+            level = _ratio(*map(_usable, totals))
             counts, sums = _usable(self._counts[name]), _usable(self._sums[name])
             self._seen[name] = np.where(counts > 0, _ratio(sums, counts), level)
         return self._seen[name]
 
 
-def _usable(cells: Any) -> FloatArray:
+def _usable(cells: FloatArray) -> FloatArray:
     """(batches, 2) of a count by cell: that of all batches before, and of the other half."""
     before = np.cumsum(cells.sum(axis=1)) - cells.sum(axis=1)
     return np.asarray(before[:, None] + cells[:, ::-1])
@@ -217,22 +219,26 @@ def _arm_codes(log: DecisionLog) -> tuple[tuple[str, ...], IntArray]:
     return tuple(map(str, range(arms))), np.broadcast_to(np.arange(arms), log.available.shape)
 
 
+#: Predictions (n, K), or a function of contexts (n, K, d), None in logs without, and available (n, K) to these.
+RewardModel = npt.ArrayLike | Callable[[FloatArray | None, BoolArray], npt.ArrayLike]
+
+
 class Given:
     """Predictions that the caller brings: an array (n, K), or a function of contexts (n, K, d) and available (n, K)."""
 
-    def __init__(self, given: FloatArray | Callable[[Any, Any], Any]) -> None:
-        self.given = given
+    def __init__(self, model: RewardModel) -> None:
+        self._model = model
 
     def add(self, log: DecisionLog) -> None:
         """It learns nothing."""
 
     def predict(self, log: DecisionLog) -> Predicted:
-        told = self.given(log.contexts, log.available) if callable(self.given) else self.given
-        found = arm_numbers("model", told, log)
-        if not np.isfinite(found[log.available]).all():
+        given = self._model(log.contexts, log.available) if callable(self._model) else self._model
+        rewards = arm_numbers("model", given, log)
+        if not np.isfinite(rewards[log.available]).all():
             raise ParameterError("model must predict finite rewards for all offered arms.")
-        found = np.where(log.available, found, 0.0)
-        return Predicted(found[np.arange(len(log)), log.arm_indices], found)
+        rewards = np.where(log.available, rewards, 0.0)
+        return Predicted(rewards[np.arange(len(log)), log.arm_indices], rewards)
 
 
 ReadProgress = Callable[[int, int], None]
@@ -303,7 +309,7 @@ def score(
     source: Source,
     candidates: Mapping[str, Candidate],
     *,
-    model: Any = None,
+    model: RewardModel | None = None,
     progress: ReadProgress | None = None,
     groups: Callable[[DecisionLog], Texts] | None = None,
 ) -> Scores:
@@ -418,7 +424,7 @@ class _Scorer:
         probabilities, available = probabilities[rewarded], log.available[rewarded]
         behavior = None if logging is None or did else logging[rewarded]
         for cell, members in cells.items():
-            at: Any = (
+            at: slice | BoolArray = (
                 slice(None) if members is None and applies is None else mine if members is None else mine & members
             )
             support = Support.of(
@@ -455,16 +461,16 @@ def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray 
         found = np.empty(log.available.shape)
         for batch, name in zip(present, names, strict=True):
             one = len(present) == 1
-            at: Any = slice(None) if one else log.batches == batch
+            at: slice | BoolArray = slice(None) if one else log.batches == batch
             found[at] = policy_probabilities(source.policies[name], log if one else log.select(at))
         own = found[np.arange(len(log)), log.arm_indices]
         off = np.abs(own - log.propensities)
         if off.max() > _ROUNDING:
-            at = int(off.argmax())
-            policy = log.batch_names[log.batches[at]]
+            row = int(off.argmax())
+            policy = log.batch_names[log.batches[row]]
             mismatch = (
-                f"recorded propensities are not those of the policy that decided: where {log.propensities[at]:.6g} is "
-                f"recorded, policy {policy[:12]} chooses this arm with {own[at]:.6g}; {int((off > _ROUNDING).sum())} "
+                f"recorded propensities are not those of the policy that decided: where {log.propensities[row]:.6g} is "
+                f"recorded, policy {policy[:12]} chooses this arm with {own[row]:.6g}; {int((off > _ROUNDING).sum())} "
                 f"of {len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
                 "correct the log."
             )

@@ -395,7 +395,7 @@ def test_what_is_asked_wrongly_is_refused(wrong: dict[str, Any], said: str) -> N
 def test_labels_must_fit() -> None:
     for labels in (["a"] * 3, 5, lambda log: None):
         with pytest.raises(ShapeError, match="by must give"):
-            effects(uniform(200, [0.0, 0.0]), "blue", by=labels)
+            effects(uniform(200, [0.0, 0.0]), "blue", by=labels)  # type: ignore[arg-type]
 
 
 def test_logs_that_say_nothing_are_refused() -> None:

@@ -116,4 +116,4 @@ def test_given_predictions_are_checked() -> None:
     assert Given(np.ones((6, 3))).predict(log).chosen.tolist() == [1.0] * 6
     for wrong in (np.ones((6, 2)), np.full((6, 3), np.nan), "q"):
         with pytest.raises(ValueError, match="model"):
-            Given(wrong).predict(log)  # type: ignore[arg-type]
+            Given(wrong).predict(log)
