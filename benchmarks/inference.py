@@ -334,35 +334,37 @@ def kinds(setup: Setup) -> Iterator[Row]:
 
 LOOKS = {
     "clicks, 10 %, 20 × 100": Kind(0.1, (100,) * 20, (1 / 3, *(0.1,) * 19)),
-    "lognormal revenue, 5 % buyers, 6 × 300": Kind("lognormal", (300,) * 6),
+    "lognormal revenue, 5 % buyers, 6 × 1,500": Kind("lognormal", (1500,) * 6),
 }
 
 
 def look_run(name: str, seed: int) -> list[bool]:
     """Whether intervals were ever wrong while a log grew, and whether those for every look contain the one for one."""
     made = kind_log(LOOKS[name], seed)
-    wrong, contains = [False, False], True
+    wrong, contains, answered = [False, False], True, False
     for look in range(len(LOOKS[name].sizes)):
         part = made.log.select(made.log.batches <= look)
         asked = {"by segment": made.candidates["by segment"]}
         value = rareswitch.evaluate(part, asked, anytime=True)["by segment"]
         if value.interval is None:
             continue
+        answered = True
         often, once = value.interval, value.others["dr"]  # those of the estimators are for one look
         truth = made.values["by segment"]  # the same at all looks: nothing drifts
         contains &= often.low <= once.low and once.high <= often.high
         wrong = [bad or not i.low <= truth <= i.high for bad, i in zip(wrong, (often, once), strict=True)]
-    return [*wrong, contains]
+    return [*wrong, contains, answered]
 
 
 def anytime(setup: Setup) -> Iterator[Row]:
     """Intervals that are looked at after each batch."""
     for name in LOOKS:
         runs = np.array(setup.map(look_run, [(name, seed) for seed in setup.seeds]))
-        often, once, contains = runs.mean(axis=0)
+        answered = int(runs[:, 3].sum())
+        often, once, contains, _ = runs[runs[:, 3]].mean(axis=0)
         yield Row(
             what=f"{name}: logs in which an interval is ever wrong",
-            measured=f"anytime {often:.2%}, for one look {once:.1%}; of {len(runs):,}",
+            measured=f"anytime {often:.2%}, for one look {once:.1%}; of {answered:,} that are ever answered",
             must=("anytime at most 5 %", often <= 0.05),
         )
         yield Row(
