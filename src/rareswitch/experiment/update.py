@@ -26,7 +26,7 @@ from rareswitch.experiment.results import (
 from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
 from rareswitch.learner import Forecast, State, Summary
 from rareswitch.log import DecisionLog, HeldOut, StoredBatch, StoredLog, check_newest, summarize
-from rareswitch.plan import LearnerSchedule, Manual, Progress, Wait, unlearnable
+from rareswitch.plan import LearnerSchedule, Manual, Progress, Wait, known_regret, unlearnable
 from rareswitch.store import Counts, Marks, Store
 
 Bar = Callable[[int, int], None]
@@ -315,7 +315,7 @@ class Updates:
         batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, rewarded=0),)
         past = () if state is None else state.past
         numbers = {entry.policy_id: position for position, entry in enumerate(past, 1)}
-        holds = "" if state is None else self.description.learner.holds(state)
+        holds = "" if state is None else known_regret(self.description.learner, state)
         return Advance(
             **msgspec.structs.asdict(batch) | {"policy_id": policy_id},
             made=state is not None and not elsewhere,

@@ -2,20 +2,13 @@
 
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified, CertifiedMixture, CoreLearning
 from rareswitch.learner.batched import BatchedLearner, BatchLinUCB, BatchLinUCBKW, EliminateByBatch
-from rareswitch.learner.bounds import (
-    CONTEXTS,
-    Contexts,
-    Guarantee,
-    Switching,
-    arm_logarithm,
-    proved_for,
-)
 from rareswitch.learner.catalogue import LEARNERS, all_learners, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep
 from rareswitch.learner.confidence import (
     LEAST_DELTA,
     ConfidenceMode,
     GridLearner,
+    GrowingLearner,
     IntervalLearner,
     Intervals,
     OneModelRule,
@@ -48,7 +41,6 @@ from rareswitch.learner.one_model import (
 from rareswitch.learner.planning import best_columns
 from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.reserve import Uncertainty
 from rareswitch.learner.rows import (
     Rows,
     attributed,
@@ -69,8 +61,6 @@ from rareswitch.learner.settings import (
     settings_of,
 )
 from rareswitch.learner.state import (
-    Batch,
-    Note,
     Sample,
     State,
     Summary,
@@ -82,19 +72,15 @@ from rareswitch.learner.state import (
 )
 from rareswitch.learner.suplinucb import Layers, OptimisticLayers, SupLinUCB
 
-__all__ = ["CONTEXTS", "LEARNERS", "OFUL", "AdaptiveGrid"]
-__all__ += ["Batch", "BatchEnd", "BatchLinUCB", "BatchLinUCBDG"]
-__all__ += ["BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]
-__all__ += ["CertifiedMixture", "Clock", "Contexts", "CoreLearning", "DeterminantGrowth", "EliminateByBatch"]
-__all__ += ["EveryStep", "Forecast", "Foresight", "GridLearner", "Guarantee", "IntervalLearner", "Layers", "Learner"]
-__all__ += ["LinUCB", "LinUCBGrid", "NewPolicy", "Note", "OneModel", "OneModelRule", "Optimism", "OptimisticLayers"]
-__all__ += ["Parts", "Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule", "Sample"]
-__all__ += ["StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB", "Switching"]
-__all__ += ["ThompsonSampling", "Uncertainty", "all_learners", "arm_logarithm", "attributed", "best_columns"]
-__all__ += ["certified_cost", "clip_bounds", "count", "deduplicate", "design_of_sets", "find_learner"]
-__all__ += ["geometric_grid", "in_seconds", "known_rewards", "loglog_batches", "make_learner"]
-__all__ += ["paper_design_grid", "paper_grid", "plain_settings", "posterior", "proved_for", "real"]
-__all__ += ["required_settings", "row_hashes", "sampled", "setting", "settings_of"]
-__all__ += ["state_from_bytes", "state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start"]
-__all__ += ["whole_ends"]
-__all__ += ["LEAST_DELTA", "ConfidenceMode", "Intervals", "SelfNormalized"]
+__all__ = ["AdaptiveGrid", "BatchEnd", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW"]
+__all__ += ["BatchedLearner", "BatchedThompsonSampling", "CertifiedMixture", "Clock", "ConfidenceMode", "CoreLearning"]
+__all__ += ["DeterminantGrowth", "EliminateByBatch", "EveryStep", "Forecast", "Foresight", "GridLearner"]
+__all__ += ["LEARNERS", "LEAST_DELTA", "GrowingLearner", "IntervalLearner", "Intervals", "Layers", "Learner", "LinUCB"]
+__all__ += ["OFUL", "LinUCBGrid", "NewPolicy", "OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts"]
+__all__ += ["Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule", "Sample", "SelfNormalized"]
+__all__ += ["StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB", "ThompsonSampling"]
+__all__ += ["all_learners", "attributed", "best_columns", "certified_cost", "clip_bounds", "count", "deduplicate"]
+__all__ += ["design_of_sets", "find_learner", "geometric_grid", "in_seconds", "known_rewards", "loglog_batches"]
+__all__ += ["make_learner", "paper_design_grid", "paper_grid", "plain_settings", "posterior", "real"]
+__all__ += ["required_settings", "row_hashes", "sampled", "setting", "settings_of", "state_from_bytes"]
+__all__ += ["state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start", "whole_ends"]

@@ -8,7 +8,6 @@ from rareswitch.core import ContextSets, kind
 from rareswitch.design import GOptimal, Sampler, core_learning, frank_wolfe_design
 from rareswitch.errors import ParameterError
 from rareswitch.learner.batched import BatchedLearner, EliminateByBatch, surviving
-from rareswitch.learner.bounds import Batched, Contexts, designed
 from rareswitch.learner.grids import StaticGrid, paper_design_grid
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import HalfModel
@@ -130,12 +129,6 @@ class BatchLinUCBDG(BatchedLearner):
 
     def default_grid(self) -> StaticGrid:
         return paper_design_grid(self.horizon, self.policies)
-
-    def guarantee(self, contexts: Contexts | None) -> Batched | None:
-        if contexts == "adversarial":
-            return None
-        share = float(getattr(self.designer, "g_optimal_share", 0.0))
-        return designed(self.name, share) if share > 0.0 else None
 
 
 @dataclass(frozen=True, kw_only=True)

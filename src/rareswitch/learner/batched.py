@@ -1,22 +1,19 @@
 """Batched elimination (Section 4): what the paper's algorithms share, BatchLinUCB (Algorithm 1), -KW (Appendix B)."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from rareswitch.core import ContextSets, Stats
 from rareswitch.design import GOptimal, Sampler, Uniform
-from rareswitch.learner.bounds import Batched, Contexts, guarantee_of
 from rareswitch.learner.confidence import GridLearner, Intervals
 from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, StaticGrid, as_grid_or_adaptive
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import design_of_sets, setting
-from rareswitch.learner.state import Sample, State
+from rareswitch.learner.state import Sample
 from rareswitch.policy import Elimination, Policy, widest_intervals
 
 #: Context sets over which the widths of intervals are averaged.
@@ -113,44 +110,6 @@ class BatchedLearner(GridLearner):
     def intervals(self, policies: int) -> Intervals:
         """Those of a run with so many batches."""
         return self.independent(batches=policies, ridge_constant=self.ridge_constant)
-
-    def rate(self, contexts: Contexts | None = None) -> str:
-        """That of the paper's grid with as many batches; on another grid, times what that pays more.
-
-        For contexts of that kind; by default the hardest for which something is proved.
-        """
-        proved = self.guarantee(contexts)
-        if proved is None:
-            return self.regret if contexts is None and guarantee_of(self.name) is None else "none"
-        grid = self.schedule()
-        if isinstance(grid, AdaptiveGrid):
-            return self.regret
-        dim, arms, horizon, ends = self.dim, self.arms, self.horizon, grid.ends
-        text, order = proved.regret(dim, arms, horizon, len(ends))
-        # what each batch costs at most: its length, or T_i/√T_(i-1) where the one before was learned from
-        costs = [ends[0], *(end / math.sqrt(before) for before, end in pairwise(ends))]
-        more = max(costs) * proved.scale_with(dim, arms, len(ends))[1] / order
-        # the paper's own grids come out at 1 or 2, rounded to whole decisions
-        times = "" if more < 3.0 else f", times {more:.2g} with these batches"
-        return f"{proved.stated(text, dim, horizon)}{times}"
-
-    def guarantee(self, contexts: Contexts | None) -> Batched | None:
-        """What is proved of the learner with these settings."""
-        proved = guarantee_of(self.name, contexts)
-        assert proved is None or isinstance(proved, Batched)
-        return proved
-
-    def _off_plan(self, state: State) -> str:
-        planned = len(self.clock.begin())
-        if state.horizon > self.horizon or state.policies > planned:
-            return (
-                f"The intervals were made for {self.horizon} decisions in {planned} batches, and there are "
-                f"{state.horizon} in {state.policies}: they may fail with a larger probability than {self.delta:g}."
-            )
-        return (
-            f"Each batch is judged by itself, so all intervals hold together with probability {1 - self.delta:g}; "
-            "the rate of the regret is proved for the planned batches only."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, get_args
 
 from rareswitch.core import LARGEST_SCALE, number
 from rareswitch.errors import ParameterError
-from rareswitch.learner.bounds import Switching, guarantee_of
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
 from rareswitch.learner.grids import StaticGrid, as_grid, geometric_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
@@ -273,14 +272,6 @@ class GrowingLearner(IntervalLearner):
 
     def pace(self) -> DeterminantGrowth:
         return DeterminantGrowth(horizon=self.horizon, factor=self.growth)
-
-    def rate(self) -> str:
-        """The bound with this C, where there is one."""
-        proved = guarantee_of(self.name)
-        if not isinstance(proved, Switching):
-            return self.regret
-        text, _ = proved.regret_at(self.dim, self.arms, self.horizon, self.growth)
-        return proved.stated(text, self.dim, self.horizon)
 
     @property
     def switch_bound(self) -> int:

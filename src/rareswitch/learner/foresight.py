@@ -162,20 +162,6 @@ class Foresight(Learner):
             norm=self.norm_bound,
         )
 
-    def rate(self) -> str:
-        """The theorem's, for the number of batches; none where intervals rest on estimates."""
-        batches = len(self.clock.begin())
-        if self.noise_bound is None or self.design_share == 0.0 or batches < 2 or self.grid is not None:
-            return "none"
-        growth = (1.0 - 1.0 / batches) / (batches - 1 - self.reserve)  # T^growth is that of a batch
-        return f"d·T^{0.5 + 0.5 * growth:.3f}/√design_share, stochastic"
-
-    @property
-    def _ends_freely(self) -> bool:
-        # what is proved needs batches that do not end by their own features, as those of a reserve may
-        proves = self.reserve and self.noise_bound is not None
-        return not proves and super()._ends_freely
-
     def schedule(self) -> Clock:
         """The grid that was given, a geometric one, or one that grows where the horizon is not known."""
         if self.policies is not None and self.grid is not None:

@@ -16,7 +16,7 @@ from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock, ModelGrowth
-from rareswitch.learner.grids import Forecast, StaticGrid, batch_sizes_of
+from rareswitch.learner.grids import Forecast, batch_sizes_of
 from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule, SumsRule
 from rareswitch.learner.settings import check_settings, count, features, setting, setting_metadata
@@ -453,42 +453,6 @@ class Learner(ABC):
         return replace(
             state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=new.kept
         )
-
-    def rate(self) -> str:
-        """The regret that is proved for the batches as planned, up to constants and logarithms, or "none"."""
-        return self.regret
-
-    def holds(self, state: State) -> str:
-        """What is known of the regret of this run, given the batches it had."""
-        text, least = self._known(state), state.policy.min_propensity
-        if least is not None:
-            text += f" This is of the decisions that the minimum propensity of {least} leaves to the learner."
-        if state.warm is not None:
-            text += (
-                f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
-            )
-        return text
-
-    def _known(self, state: State) -> str:
-        """What is known of the regret, without a minimum propensity."""
-        sizes = tuple(batch.decided for batch in state.past)
-        planned = sizes if self._ends_freely else self.clock.begin()[: len(sizes)]
-        known = self.rate()
-        if sizes == planned:
-            return f"regret {known}" if known != "none" else "no bound is known"
-        proved = f"the regret is {known}" if known != "none" else "no bound is known"
-        return (
-            f"The batches were not those planned ({', '.join(map(str, sizes))} decisions for "
-            f"{', '.join(map(str, planned))}), for which {proved}. {self._off_plan(state)}"
-        )
-
-    @property
-    def _ends_freely(self) -> bool:
-        """Whether what is proved is of batches that end wherever the clock lets them."""
-        return not isinstance(self.clock, StaticGrid)
-
-    def _off_plan(self, state: State) -> str:
-        return "No rate is proved for other batches."
 
     def _check_state(self, state: State) -> None:
         if not isinstance(state, State):

@@ -1,5 +1,6 @@
 """Schedules of updates: how many policies, when, at what expected regret; which learner to take."""
 
+from rareswitch.plan.guarantees import CONTEXTS, known_regret, proved_rate
 from rareswitch.plan.parsing import schedule_from_plain, schedule_of
 from rareswitch.plan.recommendation import Recommendation, recommend
 from rareswitch.plan.regret_model import (
@@ -26,6 +27,7 @@ from rareswitch.plan.times import (
 )
 
 __all__ = [
+    "CONTEXTS",
     "DAY",
     "AfterCounts",
     "BestSchedule",
@@ -50,10 +52,12 @@ __all__ = [
     "duration_of",
     "duration_text",
     "from_settings",
+    "known_regret",
     "min_propensity_price",
     "minute_text",
     "moment_of",
     "plain_fields",
+    "proved_rate",
     "recommend",
     "schedule_from_plain",
     "schedule_of",

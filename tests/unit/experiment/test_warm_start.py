@@ -19,6 +19,7 @@ from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.log import DecisionLog, summarize_source, write
+from rareswitch.plan import known_regret
 from rareswitch.policy import MinPropensity, new_key
 
 pytestmark = pytest.mark.usefixtures("short_plans")
@@ -79,7 +80,7 @@ def test_learners_that_pool_all_decisions_begin_with_a_log(name: str) -> None:
     assert (state.warm.decided, state.warm.rewarded) == (ROWS, ROWS)
     after = played(learner, state, 1, 50)
     assert (after.policies, after.start, after.sums[0].count) == (2, 50, ROWS + 50)
-    assert f"{ROWS} decisions of a log" in learner.holds(after)
+    assert f"{ROWS} decisions of a log" in known_regret(learner, after)
 
 
 def test_a_log_lowers_the_regret_of_the_beginning() -> None:

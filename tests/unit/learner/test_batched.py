@@ -27,6 +27,7 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.rule import first_half
 from rareswitch.learner.settings import plain_settings
+from rareswitch.plan import known_regret, proved_rate
 from reference.batched import Trace, slow_batched
 from reference.loop import after, rows_of, steps
 
@@ -134,7 +135,7 @@ def test_the_adaptive_grid_follows_the_widths() -> None:
         assert ends[-1] == 4000
         assert len(ends) <= 6
         grids[sigma] = ends
-        assert learner.holds(states[-1]) == "regret √(dKT), stochastic"
+        assert known_regret(learner, states[-1]) == "regret √(dKT), stochastic"
     # narrower intervals allow a longer second batch
     assert grids[0.1][1] > grids[1.0][1]
 
@@ -271,22 +272,21 @@ def test_the_rate_with_few_batches_is_said() -> None:
     ends = paper_design_grid(horizon, 3).ends
     assert ends[0] == pytest.approx(horizon ** (1 / (2 * (1 - 2**-2))), abs=1)
     learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, policies=3)
-    assert learner.holds(learner.begin()) == "regret d·√(ln K/0.5)·T^0.667, stochastic"
+    assert known_regret(learner, learner.begin()) == "regret d·√(ln K/0.5)·T^0.667, stochastic"
     few = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon, policies=3)
-    assert few.rate() == "d·√(ln K/0.2)·T^0.667, stochastic"
+    assert proved_rate(few) == "d·√(ln K/0.2)·T^0.667, stochastic"
     enough = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon)
-    assert enough.rate() == "d·√(ln K/0.2)·√T, stochastic"
-    assert BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, policies=2).rate() == "d·√(ln K)·T^0.667, stochastic"
+    assert proved_rate(enough) == "d·√(ln K/0.2)·√T, stochastic"
+    assert proved_rate(BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, policies=2)) == "d·√(ln K)·T^0.667, stochastic"
     uneven = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, grid=[100, horizon])
-    assert uneven.rate() == "d·√(ln K)·T^0.667, stochastic, times 10 with these batches"
+    assert proved_rate(uneven) == "d·√(ln K)·T^0.667, stochastic, times 10 with these batches"
 
 
 def test_the_rate_of_a_learned_design_rests_on_its_share_of_g_optimal_play() -> None:
     sizes: dict[str, Any] = {"dim": 20, "arms": 5, "horizon": 10**6}
-    assert (
-        BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.4)).rate() == "d·√(ln K/0.4)·√T, stochastic"
-    )
-    assert BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.0)).rate() == "none"
-    assert BatchLinUCBDG(**sizes, policies=2).rate() == "d·√(ln K)·T^0.667, stochastic"  # no design is learned
-    assert BatchLinUCBDG(**sizes).rate("adversarial") == "none"
-    assert BatchLinUCBKW(**sizes).rate("fixed") == "√(d·ln K)·√T, fixed"
+    mixed = BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.4))
+    assert proved_rate(mixed) == "d·√(ln K/0.4)·√T, stochastic"
+    assert proved_rate(BatchLinUCBDG(**sizes, designer=CertifiedMixture(g_optimal_share=0.0))) == "none"
+    assert proved_rate(BatchLinUCBDG(**sizes, policies=2)) == "d·√(ln K)·T^0.667, stochastic"  # no design is learned
+    assert proved_rate(BatchLinUCBDG(**sizes), "adversarial") == "none"
+    assert proved_rate(BatchLinUCBKW(**sizes), "fixed") == "√(d·ln K)·√T, fixed"

@@ -5,9 +5,9 @@ from itertools import product
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.learner import CONTEXTS, LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner
+from rareswitch.learner import LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner
 from rareswitch.learner.batched import BatchedLearner
-from rareswitch.plan import recommend
+from rareswitch.plan import CONTEXTS, proved_rate, recommend
 
 
 @pytest.mark.parametrize("contexts", ["fixed", "stochastic", "adversarial"])
@@ -48,11 +48,11 @@ def test_what_is_said_of_a_learner_is_what_it_says_of_itself() -> None:
                 continue
             learner = make_learner(option.learner, dim=dim, arms=arms, horizon=horizon, **option.settings)
             if isinstance(learner, BatchedLearner):
-                assert learner.rate(contexts) == option.regret
+                assert proved_rate(learner, contexts) == option.regret
                 assert len(learner.clock.begin()) == option.policies
             else:
                 assert isinstance(learner, (OFUL, RarelySwitchSupLinUCB))
-                assert learner.rate() == option.regret
+                assert proved_rate(learner) == option.regret
                 assert learner.switch_bound <= option.policies
 
 

@@ -11,7 +11,7 @@ from rareswitch.learner import (
     paper_design_grid,
     paper_grid,
 )
-from rareswitch.learner.bounds import (
+from rareswitch.plan.guarantees import (
     CONTEXTS,
     GUARANTEES,
     Batched,

@@ -1,4 +1,4 @@
-"""What is proved: how regret grows with d, K, T and the number of policies.
+"""What is proved: how regret grows with d, K, T and the number of policies, and what of it holds for a run.
 
 Orders of regret, of upper and lower bounds alike, leave out constants and logarithms of T and 1/δ, and keep d, log d
 and ln K. They compare bounds, and do not predict a regret. As in the paper, log is base 2 and ln is natural.
@@ -6,11 +6,22 @@ and ln K. They compare bounds, and do not predict a regret. As in the paper, log
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
-from rareswitch.learner.clocks import DeterminantGrowth
-from rareswitch.learner.grids import loglog_batches
+from rareswitch.learner import (
+    AdaptiveGrid,
+    BatchedLearner,
+    BatchLinUCBDG,
+    DeterminantGrowth,
+    Foresight,
+    GrowingLearner,
+    Learner,
+    State,
+    StaticGrid,
+    loglog_batches,
+)
 
 #: From easy to hard: one set for ever, sets drawn independently from one distribution, any sets at all. What is proved
 #: for one holds for those before it.
@@ -82,7 +93,7 @@ class Proved:
         return text, self.scale.factor(dim, arms, arm_logarithm(dim, arms) / share)
 
     def stated(self, text: str, dim: int, horizon: int) -> str:
-        """The regret of that text with the contexts it is proved for, as ``rate()`` of a learner has it."""
+        """The regret of that text with the contexts it is proved for, as :func:`proved_rate` has it."""
         unmet = "" if self.holds(dim, horizon) else f", if {self.condition}, which does not hold here"
         return f"{text}, {self.contexts}{unmet}"
 
@@ -224,3 +235,94 @@ def proved_for(contexts: Contexts) -> list[Guarantee]:
 
 def _hardness(guarantee: Guarantee) -> int:
     return CONTEXTS.index(guarantee.contexts)
+
+
+def proved_rate(learner: Learner, contexts: Contexts | None = None) -> str:
+    """The regret that is proved for the batches as planned, up to constants and logarithms, or "none".
+
+    For contexts of that kind where batches end on a grid; by default for the hardest for which something is proved.
+
+    >>> from rareswitch.learner import BatchLinUCBKW
+    >>> proved_rate(BatchLinUCBKW(dim=20, arms=5, horizon=10_000, policies=2))
+    'd·√(ln K)·T^0.667, stochastic'
+    """
+    if isinstance(learner, BatchedLearner):
+        return _rate_on_grid(learner, contexts)
+    proved = guarantee_of(learner.name)
+    if isinstance(learner, GrowingLearner) and isinstance(proved, Switching):
+        text, _ = proved.regret_at(learner.dim, learner.arms, learner.horizon, learner.growth)
+        return proved.stated(text, learner.dim, learner.horizon)
+    if isinstance(learner, Foresight):
+        return _rate_of_foresight(learner)
+    return learner.regret
+
+
+def _rate_on_grid(learner: BatchedLearner, contexts: Contexts | None) -> str:
+    """That of the paper's grid with as many batches; on another grid, times what that pays more."""
+    proved = guarantee_of(learner.name, contexts)
+    if proved is None:
+        return learner.regret if contexts is None else "none"
+    grid, dim, arms, horizon = learner.schedule(), learner.dim, learner.arms, learner.horizon
+    assert isinstance(proved, Batched)
+    if isinstance(learner, BatchLinUCBDG):
+        proved = replace(proved, share=float(getattr(learner.designer, "g_optimal_share", 0.0)))
+        if proved.share == 0.0:
+            return "none"
+    if isinstance(grid, AdaptiveGrid):
+        return learner.regret
+    text, order = proved.regret(dim, arms, horizon, len(grid.ends))
+    # what each batch costs at most: its length, or T_i/√T_(i-1) where the one before was learned from
+    costs = [grid.ends[0], *(end / math.sqrt(before) for before, end in pairwise(grid.ends))]
+    more = max(costs) * proved.scale_with(dim, arms, len(grid.ends))[1] / order
+    # the paper's own grids come out at 1 or 2, rounded to whole decisions
+    times = "" if more < 3.0 else f", times {more:.2g} with these batches"
+    return f"{proved.stated(text, dim, horizon)}{times}"
+
+
+def _rate_of_foresight(learner: Foresight) -> str:
+    """The theorem's, for the number of batches; none where intervals rest on estimates."""
+    batches = len(learner.clock.begin())
+    if learner.noise_bound is None or learner.design_share == 0.0 or batches < 2 or learner.grid is not None:
+        return "none"
+    growth = (1.0 - 1.0 / batches) / (batches - 1 - learner.reserve)  # T^growth is that of a batch
+    return f"d·T^{0.5 + 0.5 * growth:.3f}/√design_share, stochastic"
+
+
+def known_regret(learner: Learner, state: State) -> str:
+    """What is known of the regret of this run, given the batches it had."""
+    text, least = _of_batches(learner, state), state.policy.min_propensity
+    if least is not None:
+        text += f" This is of the decisions that the minimum propensity of {least} leaves to the learner."
+    if state.warm is not None:
+        text += f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
+    return text
+
+
+def _of_batches(learner: Learner, state: State) -> str:
+    """What is known of the regret, without a minimum propensity or a log before the run."""
+    sizes, known = tuple(batch.decided for batch in state.past), proved_rate(learner)
+    # what is proved of foresight needs batches that do not end by their own features, as those of a reserve may
+    proves_lengths = isinstance(learner, Foresight) and learner.reserve and learner.noise_bound is not None
+    freely = not (isinstance(learner.clock, StaticGrid) or proves_lengths)
+    planned = sizes if freely else learner.clock.begin()[: len(sizes)]
+    if sizes == planned:
+        return f"regret {known}" if known != "none" else "no bound is known"
+    proved = f"the regret is {known}" if known != "none" else "no bound is known"
+    rest = _off_plan(learner, state) if isinstance(learner, BatchedLearner) else "No rate is proved for other batches."
+    return (
+        f"The batches were not those planned ({', '.join(map(str, sizes))} decisions for "
+        f"{', '.join(map(str, planned))}), for which {proved}. {rest}"
+    )
+
+
+def _off_plan(learner: BatchedLearner, state: State) -> str:
+    planned = len(learner.clock.begin())
+    if state.horizon > learner.horizon or state.policies > planned:
+        return (
+            f"The intervals were made for {learner.horizon} decisions in {planned} batches, and there are "
+            f"{state.horizon} in {state.policies}: they may fail with a larger probability than {learner.delta:g}."
+        )
+    return (
+        f"Each batch is judged by itself, so all intervals hold together with probability {1 - learner.delta:g}; "
+        "the rate of the regret is proved for the planned batches only."
+    )
