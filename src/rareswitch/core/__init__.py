@@ -97,4 +97,4 @@ __all__ += [
     "summable",
 ]
 __all__ += ["symmetric_matrices", "table", "text_keys", "uniforms", "uniforms_at", "unit_at", "unit_ball", "unmasked"]
-__all__ += ["summable", "vector", "whole", "workspace", "write_whole"]
+__all__ += ["vector", "whole", "workspace", "write_whole"]
