@@ -300,3 +300,10 @@ def test_learners_are_skipped_where_they_do_not_fit() -> None:
     found = sweep({"base": plain, "a": make}, {"w": WORLD}, horizons=[50, 60], seeds=[0, 1])
     assert [run.learner for run in found.runs] == ["a"] * 4
     assert "plain arms" in found.skipped["base", "w"]
+
+
+def test_a_horizon_longer_than_the_world_is_refused() -> None:
+    world = SequenceWorld.from_array(WORLD.draw(40, seed=1).contexts)
+    with pytest.raises(InputError, match=r"has 40 rounds and the horizon is 41\. Make the horizon shorter"):
+        simulate(learner(41), world, seed=1)
+    assert simulate(learner(40), world, seed=1).horizon == 40
