@@ -61,7 +61,7 @@ def seeded_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Foresight looks ahead with an eighth of the parameters: for tests that are about other things than its plans."""
-    monkeypatch.setattr("rareswitch.learner.planning.TRUTHS", 64)
+    monkeypatch.setattr("rareswitch.belief.planning.TRUTHS", 64)
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from rareswitch.belief import posterior
 from rareswitch.core import FloatArray, Result, number
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.evaluation import Support, combined, few_rewards, policy_probabilities, refusals, term_of
-from rareswitch.learner import Learner, State, posterior
+from rareswitch.learner import Learner, State
 from rareswitch.log import DecisionLog, HeldOut
 from rareswitch.policy import Policy
 

@@ -38,8 +38,6 @@ from rareswitch.learner.one_model import (
     StaleThompsonSampling,
     ThompsonSampling,
 )
-from rareswitch.learner.planning import best_columns
-from rareswitch.learner.posterior import Posterior, posterior
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.rows import (
     Rows,
@@ -77,10 +75,10 @@ __all__ += ["BatchedLearner", "BatchedThompsonSampling", "CertifiedMixture", "Cl
 __all__ += ["DeterminantGrowth", "EliminateByBatch", "EveryStep", "Forecast", "Foresight", "GridLearner"]
 __all__ += ["LEARNERS", "LEAST_DELTA", "GrowingLearner", "IntervalLearner", "Intervals", "Layers", "Learner", "LinUCB"]
 __all__ += ["OFUL", "LinUCBGrid", "NewPolicy", "OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts"]
-__all__ += ["Posterior", "PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule", "Sample", "SelfNormalized"]
+__all__ += ["PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule", "Sample", "SelfNormalized"]
 __all__ += ["StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB", "ThompsonSampling"]
-__all__ += ["all_learners", "attributed", "best_columns", "certified_cost", "clip_bounds", "count", "deduplicate"]
+__all__ += ["all_learners", "attributed", "certified_cost", "clip_bounds", "count", "deduplicate"]
 __all__ += ["design_of_sets", "find_learner", "geometric_grid", "in_seconds", "known_rewards", "loglog_batches"]
-__all__ += ["make_learner", "paper_design_grid", "paper_grid", "plain_settings", "posterior", "real"]
+__all__ += ["make_learner", "paper_design_grid", "paper_grid", "plain_settings", "real"]
 __all__ += ["required_settings", "row_hashes", "sampled", "setting", "settings_of", "state_from_bytes"]
 __all__ += ["state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start", "whole_ends"]

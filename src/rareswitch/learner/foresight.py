@@ -12,21 +12,47 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.core import LARGEST_SCALE, ContextSets, FloatArray, Stats, inverse_root, log_growth, normals, whole
+from rareswitch.belief import (
+    NOTHING,
+    ModelCheck,
+    Posterior,
+    Search,
+    expanded,
+    innovation,
+    logistic,
+    logistic_posterior,
+    next_point,
+    plan,
+    posterior,
+    spread,
+    summed_blindly,
+    unseen_directions,
+    vague_where_unknown,
+    values_of,
+    within_memory,
+)
+from rareswitch.core import (
+    LARGEST_SCALE,
+    ContextSets,
+    FloatArray,
+    Sets,
+    Stats,
+    inverse_root,
+    log_growth,
+    normals,
+    whole,
+)
 from rareswitch.design import GOptimal, Sampler
-from rareswitch.errors import BatchError, ParameterError
+from rareswitch.errors import BatchError, ParameterError, UnsuitableError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
 from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.logistic import HELD_OUT, POINT, ClicksModel, Models, Search, logistic_posterior, next_point
-from rareswitch.learner.planning import TRUTHS, plan, spread, unseen_directions
-from rareswitch.learner.posterior import NOTHING, ModelCheck, Posterior, innovation, posterior, vague_where_unknown
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import choice, count, flag, real, setting
-from rareswitch.learner.state import Note, State, Summary, centred, faded
+from rareswitch.learner.state import Note, State, Summary, centred, faded, unexplained_level
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 
 #: Policies where the horizon is known.
@@ -39,12 +65,18 @@ BLIND_WORTH = 1.5
 DRAWS = 128
 #: Context sets from which an update plans.
 SAMPLE = 200
-#: The most numbers that a plan may work with at a time.
-SAMPLE_NUMBERS = 1 << 23
 #: Of the floor, in the last batch, from which nothing will be learned.
 LAST_SHARE = 0.1
 #: The most by which a click's probability grows with its logit.
 STEEPEST = 0.25
+#: By what names a state keeps the models of all batches so far, θ and a level: the logistic one, and the linear one.
+LOGISTIC, LINEAR = "logistic_point", "linear_point"
+#: The log-likelihood of all batches but the first, each by the models of those before it: (logistic, linear).
+HELD_OUT = "held_out"
+#: Where the rows of the current batch are expanded, if there was a pass over them before.
+POINT = "pass_point"
+#: A linear model's probabilities are at least this share of one click among the decisions so far.
+LEAST_CLICKS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +87,7 @@ class Foresight(Learner):
     units of the rewards and a common unit of the features do not matter. A policy holds 128 parameters drawn around θ̂,
     at a multiple of the belief's spread, and plays the best arm of one of them. Which multiple is *planned* at each
     update, by playing the rest of the run through: what each costs in the next batch, and what the data it gathers save
-    afterwards (:mod:`rareswitch.learner.planning`). The last batch is greedy.
+    afterwards (:mod:`rareswitch.belief.planning`). The last batch is greedy.
 
     A share ``design_share`` of decisions comes from the G-optimal design of the arms that confidence intervals leave.
     It keeps propensities positive on that design, and bounds a worst case: docs/foresight.md has the argument.
@@ -197,6 +229,46 @@ def default_grid(dim: int, horizon: int, policies: int) -> StaticGrid:
         raise ParameterError(f"policies must be at most the horizon, {horizon} decisions; got {policies}.")
     first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / policies) * horizon ** (1.0 / policies))
     return geometric_grid(horizon, policies, first=max(1, min(first, horizon // 2, horizon - policies + 1)))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Models:
+    """What a linear and a logistic model say of θ, and which of the two is believed.
+
+    Rewards of 0 and 1 are clicks. The logistic model is believed as soon as batches that neither had seen were likelier
+    by it; of the first batch, in which clicks may be few, a line errs less.
+    """
+
+    linear: Posterior
+    #: (d,) or (d + 1,) the estimate of the linear model, and its level if it has one.
+    linear_point: FloatArray
+    #: None where rewards are no clicks.
+    logistic: Posterior | None
+    #: (2,) log-likelihood of all batches but the first, each by the models of those before it: logistic, linear.
+    held_out: FloatArray
+    only_logistic: bool
+
+    @property
+    def chosen(self) -> Posterior:
+        """What is believed."""
+        if self.logistic is None or (self.held_out[1] >= self.held_out[0] and not self.only_logistic):
+            return self.linear
+        return self.logistic
+
+    @property
+    def kept(self) -> dict[str, FloatArray]:
+        """What a state keeps, so that the next batch can be expanded and held against both models."""
+        if self.logistic is None or self.logistic.link is None:
+            return {}
+        return {LOGISTIC: self.logistic.link.point, LINEAR: self.linear_point, HELD_OUT: self.held_out}
+
+    @property
+    def note(self) -> Note:
+        """Which model is believed, and by how much it explained held-out batches better."""
+        if self.logistic is None:
+            return {}
+        logistic = self.chosen is self.logistic
+        return {"link": "logistic" if logistic else "linear", "held_out": float(self.held_out[0] - self.held_out[1])}
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,13 +426,6 @@ class PlannedExploration(Rule):
         return Elimination.of(belief.estimate, belief.precision, alpha)
 
 
-def within_memory(sets: ContextSets) -> ContextSets:
-    """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
-    arms, dim = sets.contexts.shape[1:]
-    step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
-    return ContextSets(sets.contexts[::step], sets.available[::step])
-
-
 def certified_cost(policy: Policy, sets: ContextSets) -> float | None:
     """The most that a decision of the policy costs on average in these sets, if its intervals hold.
 
@@ -415,3 +480,46 @@ def interpolated_draws(draws: FloatArray, back: FloatArray, count: int) -> Float
     [0.125, 0.375, 0.625, 0.875]
     """
     return np.asarray(draws + (1.0 - (np.arange(count)[:, None] + 0.5) / count) * back)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClicksModel(OneModel):
+    """One model of the chosen features, summed for a logistic belief as well while all rewards are 0 or 1."""
+
+    #: Whether other rewards are refused.
+    only: bool = False
+
+    def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
+        (plain,) = super().of(state, features, rewards, sets)
+        other = rewards[(rewards != 0.0) & (rewards != 1.0)]
+        if len(other):
+            if self.only:
+                raise UnsuitableError(
+                    f'rewards="binary" is for rewards of 0 and 1; {len(other)} of {len(rewards)} are others, the first '
+                    f'{other[0]:g}. Use rewards="linear", or leave the choice to the data.'
+                )
+            return (plain,)
+        if self.intercept:
+            features = np.column_stack([features, np.ones(len(features))])
+        point = state.kept.get(POINT, state.kept.get(LOGISTIC, np.zeros(plain.dim)))
+        rates = list[FloatArray]()
+        if LOGISTIC in state.kept:
+            least = LEAST_CLICKS / (1.0 + sum(batch.rewarded for batch in (*state.before, *state.past)))
+            rates = [
+                logistic(values_of(features, state.kept[LOGISTIC])),
+                values_of(features, state.kept[LINEAR]),
+            ]
+            rates = [np.clip(rate, least, 1.0 - least) for rate in rates]
+        return (replace(plain, expansion=expanded(features, rewards, point, rates)),)
+
+    def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
+        """Of clicks without a level against a half, which a logistic model has at x = 0; by the first batch alone."""
+        (total,) = sums
+        if self.intercept or not self.only:
+            return super().unexplained_level(sums)
+        if total.expansion is None or not summed_blindly(total):
+            return None
+        clicks, half = total.square_sum, 0.5 * total.count
+        gradient = total.expansion.gradient  # Σ (r - ½)·x
+        level = unexplained_level((replace(total, moment=gradient, square_sum=0.5 * half, reward_sum=clicks - half),))
+        return None if level is None else level + 0.5

@@ -94,8 +94,8 @@ def test_a_changed_planner_changes_what_comes_and_not_what_is_there(monkeypatch:
     for _ in range(2):
         advance_batch(trial)
     before = [policy.id for policy in trial.policies]
-    monkeypatch.setattr("rareswitch.learner.planning.SCALES", (0.1, 0.6))
-    monkeypatch.setattr("rareswitch.learner.planning.TRUTHS", 64)
+    monkeypatch.setattr("rareswitch.belief.planning.SCALES", (0.1, 0.6))
+    monkeypatch.setattr("rareswitch.belief.planning.TRUTHS", 64)
     found = trial.verify()
     assert [entry.verdict for entry in found.policies] == ["same", "otherwise", "otherwise"]
     assert (found.holds, found.sums) == (False, True)

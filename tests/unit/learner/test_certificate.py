@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from rareswitch.belief import Posterior
+from rareswitch.belief.posterior import Link
 from rareswitch.core import ContextSets
-from rareswitch.learner import Posterior
 from rareswitch.learner.foresight import believed_cost, certified_cost
-from rareswitch.learner.posterior import Link
 from rareswitch.policy import Elimination, Policy, PosteriorDraws
 
 RNG = np.random.default_rng(8)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from rareswitch.belief import Posterior, posterior
+from rareswitch.belief.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
 from rareswitch.experiment import create
 from rareswitch.lab.worlds import Rounds, make_world
-from rareswitch.learner import Foresight, Posterior, Rows, State, posterior
+from rareswitch.learner import Foresight, Rows, State
 from rareswitch.learner.foresight import believed_cost, certified_cost
-from rareswitch.learner.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of
 

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
+from rareswitch.belief import Posterior, posterior
+from rareswitch.belief.planning import SCALES, Plan
 from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, sample_order, uniforms
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning
 from rareswitch.lab.worlds import Rounds, World, make_world
-from rareswitch.learner import Foresight, Posterior, Rows, geometric_grid, posterior
+from rareswitch.learner import Foresight, Rows, geometric_grid
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
-from rareswitch.learner.planning import SCALES, Plan
 from rareswitch.learner.state import centred
 from rareswitch.policy import Blend, PosteriorDraws
 from reference.loop import after, rows_of, steps

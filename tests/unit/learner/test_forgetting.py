@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.belief import Posterior
+from rareswitch.belief.logistic import expanded, logistic_posterior
+from rareswitch.belief.posterior import logistic
 from rareswitch.core import FloatArray, Stats
-from rareswitch.learner import Foresight, Posterior, Rows, State, Summary
-from rareswitch.learner.logistic import LOGISTIC, expanded, logistic_posterior
-from rareswitch.learner.posterior import logistic
+from rareswitch.learner import Foresight, Rows, State, Summary
+from rareswitch.learner.foresight import LOGISTIC
 from rareswitch.learner.state import faded
 from rareswitch.policy import Blend, PosteriorDraws
 

@@ -10,27 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
-from rareswitch.core.codec import pack, unpack
-from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
-from rareswitch.lab.worlds import Rounds
-from rareswitch.learner import (
-    Foresight,
-    Posterior,
-    Rows,
-    State,
-    Summary,
-    posterior,
-    state_from_bytes,
-    state_to_bytes,
-    summaries_from_bytes,
-    summaries_to_bytes,
-)
-from rareswitch.learner.logistic import (
-    HELD_OUT,
+from rareswitch.belief import Posterior, posterior
+from rareswitch.belief.logistic import (
     LEVEL_SPREAD,
-    LINEAR,
-    LOGISTIC,
     PASSES,
     Search,
     expanded,
@@ -39,8 +21,23 @@ from rareswitch.learner.logistic import (
     next_point,
     values_of,
 )
-from rareswitch.learner.planning import prospects
-from rareswitch.learner.posterior import Link, logistic
+from rareswitch.belief.planning import prospects
+from rareswitch.belief.posterior import Link, logistic
+from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
+from rareswitch.core.codec import pack, unpack
+from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError
+from rareswitch.lab.worlds import Rounds
+from rareswitch.learner import (
+    Foresight,
+    Rows,
+    State,
+    Summary,
+    state_from_bytes,
+    state_to_bytes,
+    summaries_from_bytes,
+    summaries_to_bytes,
+)
+from rareswitch.learner.foresight import HELD_OUT, LINEAR, LOGISTIC
 from rareswitch.learner.state import centred
 from reference.loop import after, rows_of, step
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rareswitch.belief import best_columns
 from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, inverse_root, normals, read_only
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError
@@ -17,7 +18,6 @@ from rareswitch.learner import (
     Rule,
     SelfNormalized,
     StaleLearner,
-    best_columns,
     count,
     real,
     setting,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.belief import Posterior, posterior
+from rareswitch.belief.posterior import innovation, vague_where_unknown
 from rareswitch.core import Stats
-from rareswitch.learner import Posterior, posterior
-from rareswitch.learner.posterior import innovation, vague_where_unknown
 
 RNG = np.random.default_rng(5)
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.belief import Posterior, planning
+from rareswitch.belief.planning import SCALES, Stage, best_columns, plan, prospects, spread, unseen_directions
+from rareswitch.belief.posterior import Link
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
 from rareswitch.lab.distributions import Gaussian
-from rareswitch.learner import Foresight, Posterior, Rows, State, Summary, planning
-from rareswitch.learner.planning import SCALES, Stage, best_columns, plan, prospects, spread, unseen_directions
-from rareswitch.learner.posterior import Link
+from rareswitch.learner import Foresight, Rows, State, Summary
 from rareswitch.policy import Blend, PosteriorDraws
 
 RNG = np.random.default_rng(5)

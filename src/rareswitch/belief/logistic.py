@@ -10,19 +10,15 @@ cannot run away. The expansion of the last pass is what a batch adds to the beli
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.core import TIE, Expansion, FloatArray, Sets, Stats, first_highest, read_only
-from rareswitch.errors import UnsuitableError
+from rareswitch.belief.posterior import RATIOS, Link, Posterior, logistic
+from rareswitch.core import TIE, Expansion, FloatArray, Stats, first_highest, read_only
 from rareswitch.lanes import compiled
-from rareswitch.learner.posterior import RATIOS, Link, Posterior, logistic
-from rareswitch.learner.rule import OneModel
-from rareswitch.learner.state import Note, State, unexplained_level
 
 #: The least weight of a decision: one without any would have no place for its reward.
 LEAST_WEIGHT = 1e-12
@@ -277,96 +273,3 @@ def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
     ratios = RATIOS[:, None] * (count / values.sum())  # τ², where w·‖x‖² says how much features tell of a click
     evidence = (squares / (values + 1.0 / ratios)).sum(axis=1) - np.log1p(ratios * values).sum(axis=1)
     return float(1.0 / ratios[int(first_highest(evidence)), 0])
-
-
-#: By what names a state keeps the models of all batches so far, θ and a level: the logistic one, and the linear one.
-LOGISTIC, LINEAR = "logistic_point", "linear_point"
-#: The log-likelihood of all batches but the first, each by the models of those before it: (logistic, linear).
-HELD_OUT = "held_out"
-#: Where the rows of the current batch are expanded, if there was a pass over them before.
-POINT = "pass_point"
-#: A linear model's probabilities are at least this share of one click among the decisions so far.
-LEAST_CLICKS = 0.5
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Models:
-    """What a linear and a logistic model say of θ, and which of the two is believed.
-
-    Rewards of 0 and 1 are clicks. The logistic model is believed as soon as batches that neither had seen were likelier
-    by it; of the first batch, in which clicks may be few, a line errs less.
-    """
-
-    linear: Posterior
-    #: (d,) or (d + 1,) the estimate of the linear model, and its level if it has one.
-    linear_point: FloatArray
-    #: None where rewards are no clicks.
-    logistic: Posterior | None
-    #: (2,) log-likelihood of all batches but the first, each by the models of those before it: logistic, linear.
-    held_out: FloatArray
-    only_logistic: bool
-
-    @property
-    def chosen(self) -> Posterior:
-        """What is believed."""
-        if self.logistic is None or (self.held_out[1] >= self.held_out[0] and not self.only_logistic):
-            return self.linear
-        return self.logistic
-
-    @property
-    def kept(self) -> dict[str, FloatArray]:
-        """What a state keeps, so that the next batch can be expanded and held against both models."""
-        if self.logistic is None or self.logistic.link is None:
-            return {}
-        return {LOGISTIC: self.logistic.link.point, LINEAR: self.linear_point, HELD_OUT: self.held_out}
-
-    @property
-    def note(self) -> Note:
-        """Which model is believed, and by how much it explained held-out batches better."""
-        if self.logistic is None:
-            return {}
-        logistic = self.chosen is self.logistic
-        return {"link": "logistic" if logistic else "linear", "held_out": float(self.held_out[0] - self.held_out[1])}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClicksModel(OneModel):
-    """One model of the chosen features, summed for a logistic belief as well while all rewards are 0 or 1."""
-
-    #: Whether other rewards are refused.
-    only: bool = False
-
-    def of(self, state: State, features: FloatArray, rewards: FloatArray, sets: Sets | None) -> tuple[Stats, ...]:
-        (plain,) = super().of(state, features, rewards, sets)
-        other = rewards[(rewards != 0.0) & (rewards != 1.0)]
-        if len(other):
-            if self.only:
-                raise UnsuitableError(
-                    f'rewards="binary" is for rewards of 0 and 1; {len(other)} of {len(rewards)} are others, the first '
-                    f'{other[0]:g}. Use rewards="linear", or leave the choice to the data.'
-                )
-            return (plain,)
-        if self.intercept:
-            features = np.column_stack([features, np.ones(len(features))])
-        point = state.kept.get(POINT, state.kept.get(LOGISTIC, np.zeros(plain.dim)))
-        rates = list[FloatArray]()
-        if LOGISTIC in state.kept:
-            least = LEAST_CLICKS / (1.0 + sum(batch.rewarded for batch in (*state.before, *state.past)))
-            rates = [
-                logistic(values_of(features, state.kept[LOGISTIC])),
-                values_of(features, state.kept[LINEAR]),
-            ]
-            rates = [np.clip(rate, least, 1.0 - least) for rate in rates]
-        return (replace(plain, expansion=expanded(features, rewards, point, rates)),)
-
-    def unexplained_level(self, sums: tuple[Stats, ...]) -> float | None:
-        """Of clicks without a level against a half, which a logistic model has at x = 0; by the first batch alone."""
-        (total,) = sums
-        if self.intercept or not self.only:
-            return super().unexplained_level(sums)
-        if total.expansion is None or not summed_blindly(total):
-            return None
-        clicks, half = total.square_sum, 0.5 * total.count
-        gradient = total.expansion.gradient  # Σ (r - ½)·x
-        level = unexplained_level((replace(total, moment=gradient, square_sum=0.5 * half, reward_sum=clicks - half),))
-        return None if level is None else level + 0.5

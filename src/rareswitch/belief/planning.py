@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rareswitch.belief.posterior import Link, Posterior, ignorance, stretch
 from rareswitch.core import (
     BoolArray,
     ContextSets,
@@ -16,7 +17,6 @@ from rareswitch.core import (
     read_only,
 )
 from rareswitch.lanes import compiled
-from rareswitch.learner.posterior import Link, Posterior, ignorance, stretch
 
 #: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of arms that are yet to come, and of
 #: contexts so rare that the sampled sets do not show them, a plan knows nothing; the least of these costs little.
@@ -32,6 +32,8 @@ STAGES = 5
 #: The next batch is taken to teach this share of what is known, and of what it teaches of each feature, in every
 #: direction besides. What it really teaches may have no full rank, and the root of such a matrix depends on rounding.
 KNOWN_SHARE, TAUGHT_SHARE = 1e-10, 1e-12
+#: The most numbers that a plan may work with at a time.
+SAMPLE_NUMBERS = 1 << 23
 #: Of the weight of an arm: a direction in which all arms that a plan sees have no more together is half unseen.
 HARDLY_SEEN = 0.01
 
@@ -253,3 +255,10 @@ def _best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArra
     chosen = np.zeros((count, len(parameters)), dtype=np.int64)
     best_columns(read_only(scores), available, np.empty(len(parameters)), chosen)
     return chosen
+
+
+def within_memory(sets: ContextSets) -> ContextSets:
+    """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
+    arms, dim = sets.contexts.shape[1:]
+    step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
+    return ContextSets(sets.contexts[::step], sets.available[::step])
