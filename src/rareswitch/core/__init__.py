@@ -57,6 +57,7 @@ from rareswitch.core.validation import (
     FloatArray,
     IntArray,
     Sets,
+    SetsLike,
     context_sets,
     count_of,
     finite_array,
@@ -78,8 +79,8 @@ from rareswitch.core.validation import (
 )
 
 __all__ = ["EXACT", "BoolArray", "ContextSets", "Expansion", "FloatArray", "IntArray", "KeyArray"]
-__all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "Stats"]
-__all__ += ["Table", "TableCell", "absorb", "canonical_json", "cell_text", "check_value_count", "codec"]
+__all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "SetsLike"]
+__all__ += ["Stats", "Table", "TableCell", "absorb", "canonical_json", "cell_text", "check_value_count", "codec"]
 __all__ += ["context_sets", "count_of", "data_frame", "decoding", "draw_result", "encode", "exists", "file_size"]
 __all__ += ["find_parts", "finite_array", "first_highest", "frozen", "gather", "highest", "id_keys", "inverse_root"]
 __all__ += ["is_number", "is_url", "keep_intervals", "key_bytes", "keys_of_bytes", "kind", "largest", "lock"]

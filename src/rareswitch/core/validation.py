@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rareswitch.core.codec import kind
 from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, ParameterError, ShapeError
@@ -53,7 +53,20 @@ class Sets(NamedTuple):
         return Sets(self.contexts[which], self.available[which], False, named)
 
 
-def sets_of(dim: int, contexts: Any, available: Any = None) -> Sets:
+class HasSets(Protocol):
+    """Anything that holds context sets (n, K, d) and their mask (n, K)."""
+
+    @property
+    def contexts(self) -> FloatArray: ...
+    @property
+    def available(self) -> BoolArray: ...
+
+
+#: What :func:`context_sets` takes.
+SetsLike: TypeAlias = ArrayLike | HasSets
+
+
+def sets_of(dim: int, contexts: SetsLike, available: ArrayLike | None = None) -> Sets:
     """What :func:`context_sets` returns, of so many features."""
     sets = contexts if type(contexts) is Sets and available is None else context_sets(contexts, available)
     if sets.contexts.shape[2] != dim:
@@ -61,7 +74,7 @@ def sets_of(dim: int, contexts: Any, available: Any = None) -> Sets:
     return sets
 
 
-def context_sets(contexts: Any, available: Any = None) -> Sets:
+def context_sets(contexts: SetsLike, available: ArrayLike | None = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of available arms (n, K) or (K,).
 
     Anything that has ``contexts`` and ``available`` is taken apart. What this function returned can be given again, in
@@ -72,10 +85,11 @@ def context_sets(contexts: Any, available: Any = None) -> Sets:
     """
     if type(contexts) is Sets and available is None:  # checked already
         return contexts
-    if type(contexts) is not np.ndarray and hasattr(contexts, "contexts") and hasattr(contexts, "available"):
+    held: Any = contexts
+    if type(held) is not np.ndarray and hasattr(held, "contexts") and hasattr(held, "available"):
         if available is not None:
-            raise ShapeError(f"{type(contexts).__name__} holds a mask already; pass contexts.contexts to give another.")
-        contexts, available = contexts.contexts, contexts.available
+            raise ShapeError(f"{type(held).__name__} holds a mask already; pass contexts.contexts to give another.")
+        contexts, available = held.contexts, held.available
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
     if single:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rareswitch.core import (
     FloatArray,
     IntArray,
     Sets,
+    SetsLike,
     context_sets,
     first_highest,
     frozen,
@@ -60,8 +62,8 @@ class StagedDesign:
 
 
 def staged_design(
-    contexts: Any,
-    available: Any = None,
+    contexts: SetsLike,
+    available: ArrayLike | None = None,
     *,
     regularization: float,
     form: Form = "softmax",
@@ -200,8 +202,8 @@ class CoreDesign:
 
 
 def core_identification(
-    contexts: Any,
-    available: Any = None,
+    contexts: SetsLike,
+    available: ArrayLike | None = None,
     *,
     regularization: float,
     power: float = 6.0,
@@ -249,8 +251,8 @@ def core_identification(
 
 
 def core_learning(
-    contexts: Any,
-    available: Any = None,
+    contexts: SetsLike,
+    available: ArrayLike | None = None,
     *,
     regularization: float,
     power: float = 6.0,

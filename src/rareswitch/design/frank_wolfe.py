@@ -7,11 +7,11 @@ guarantees O(d log d); no policy has V below d as λ → 0.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rareswitch.core import FloatArray, context_sets, number, whole
+from rareswitch.core import FloatArray, SetsLike, context_sets, number, whole
 from rareswitch.design.sampling import (
     GOptimal,
     MixedArgmax,
@@ -38,8 +38,8 @@ class CertifiedDesign:
 
 
 def frank_wolfe_design(
-    contexts: Any,
-    available: Any = None,
+    contexts: SetsLike,
+    available: ArrayLike | None = None,
     *,
     regularization: float,
     g_optimal_share: float = 0.2,

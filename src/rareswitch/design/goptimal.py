@@ -4,12 +4,13 @@ import warnings
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rareswitch.core import FloatArray, IntArray, context_sets, number, whole
-from rareswitch.design.kernels import CERTIFIED, design_outputs, design_sets
+from rareswitch.core import FloatArray, IntArray, SetsLike, context_sets, number, whole
+from rareswitch.design.kernels import CERTIFIED, Output, design_outputs, design_sets
 from rareswitch.errors import CertificateError, CertificateWarning
 
 SMALLEST_TOL = 1e-8
@@ -52,7 +53,7 @@ class Design:
         return type(self)(**parts, failed=np.flatnonzero(self.failed == index % len(self.weights)))
 
 
-def g_optimal(contexts: Any, available: Any = None, *, tol: float = 0.05, threads: int = 1) -> Design:
+def g_optimal(contexts: SetsLike, available: ArrayLike | None = None, *, tol: float = 0.05, threads: int = 1) -> Design:
     """Weights w on the arms of each set with max leverage xᵀ(Σ w x xᵀ)⁻¹x at most (1 + tol) times the set's rank.
 
     With ``tol`` ≥ 1 and at most (1 + tol)·d arms the promise is that of the paper, (1 + tol)·d in place of the rank.
@@ -92,8 +93,8 @@ def g_optimal(contexts: Any, available: Any = None, *, tol: float = 0.05, thread
     weights, leverages, max_leverage, rank, _, _, status = outputs
     parts = in_steps(sets.contexts, sets.available, *outputs, parts=1 if threads == 1 else 6 * threads)
 
-    def solve(part: tuple[Any, ...]) -> None:
-        design_sets(*part[:2], tol, *part[2:])
+    def solve(part: tuple[Output, ...]) -> None:
+        design_sets(part[0], part[1], tol, *part[2:])
 
     if threads == 1:
         deque(map(solve, parts), maxlen=0)
@@ -110,11 +111,11 @@ def g_optimal(contexts: Any, available: Any = None, *, tol: float = 0.05, thread
         weights[failed] = leverages[failed] = np.nan
     for array in outputs:
         array.flags.writeable = False
-    one: Any = 0 if sets.single else slice(None)
+    one = 0 if sets.single else slice(None)
     return Design(**{name: array[one] for name, array in zip(_OUTPUTS, outputs, strict=False)}, failed=failed)
 
 
-def in_steps(contexts: FloatArray, *arrays: Any, parts: int = 1) -> list[tuple[Any, ...]]:
+def in_steps(contexts: FloatArray, *arrays: Output, parts: int = 1) -> list[tuple[Output, ...]]:
     """Contexts (n, K, d) and what belongs to them, cut: a kernel cannot be interrupted, and threads differ in speed."""
     if parts == 1 and contexts.size <= _LARGEST_STEP:
         return [(contexts, *arrays)]

@@ -9,11 +9,12 @@ Rows are written in loops: an assignment to a slice takes Numba ten times as lon
 """
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rareswitch.core import BoolArray, FloatArray
 from rareswitch.lanes import (
     add_row,
     add_rows,
@@ -34,6 +35,8 @@ MULTIPLICATIVE_PASSES = 8  # then vertex exchange, whose convergence is linear
 EXCHANGE_ROUNDS = 300
 
 CERTIFIED, NOT_MET, ILL_CONDITIONED = 0, 1, 2
+#: An array of numbers that a kernel fills in, each of a type of its own.
+Output: TypeAlias = NDArray[Any]
 
 
 @compiled
@@ -401,7 +404,7 @@ def _solve_spans(  # type: ignore[no-untyped-def]
         status[s], rank[s], max_leverage[s] = CERTIFIED, 0, 0.0
 
 
-def design_outputs(n: int, arm_count: int) -> tuple[NDArray[Any], ...]:
+def design_outputs(n: int, arm_count: int) -> tuple[Output, ...]:
     """The arrays into which :func:`design_sets` writes, in the order in which it takes them."""
     weights, leverages = np.empty((n, arm_count)), np.empty((n, arm_count))
     max_leverage, residual = np.empty(n), np.empty(n)
@@ -409,7 +412,7 @@ def design_outputs(n: int, arm_count: int) -> tuple[NDArray[Any], ...]:
     return weights, leverages, max_leverage, rank, residual, passes, status
 
 
-def design_sets(contexts: Any, available: Any, tol: float, *outputs: Any) -> None:
+def design_sets(contexts: FloatArray, available: BoolArray, tol: float, *outputs: Output) -> None:
     """G-optimal designs of ``contexts`` (n, K, d) among ``available`` (n, K), into the arrays of ``design_outputs``.
 
     ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra. Coordinates of a
@@ -421,7 +424,7 @@ def design_sets(contexts: Any, available: Any, tol: float, *outputs: Any) -> Non
         _solve_spans(contexts, available, tol, *outputs)
 
 
-def design_weights(contexts: Any, available: Any, weights: Any, tol: float) -> bool:
+def design_weights(contexts: FloatArray, available: BoolArray, weights: FloatArray, tol: float) -> bool:
     """``weights`` (n, K) become those of :func:`design_sets`; whether all are certified."""
     status = np.empty(len(weights), np.int64)
     if not count_sets(available, contexts.shape[2], tol, weights, status):

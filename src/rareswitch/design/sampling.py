@@ -5,13 +5,15 @@ They know nothing of rewards. The batched learners draw their exploration from o
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rareswitch.core import (
     FloatArray,
     Sets,
+    SetsLike,
     context_sets,
     finite_array,
     first_highest,
@@ -106,14 +108,14 @@ def _normalized_powers(values, available, exponents, probabilities):  # type: ig
 class Sampler(Protocol):
     """What every sampling policy offers."""
 
-    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         """Probabilities (n, K) for contexts (n, K, d), or (K,) for one set (K, d); zero where an arm is not alive."""
 
 
 class _Sampler(ABC):
     """Answers one set as the many of which it is the only one."""
 
-    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         sets = context_sets(contexts, available)
         return self._of(sets)[0] if sets.single else self._of(sets)
 
@@ -272,7 +274,7 @@ class MixedSoftmax(_Mixture):
         return normalized_powers(forms, sets, self.exponent)
 
 
-def information(sampler: Sampler, contexts: Any, available: Any = None) -> FloatArray:
+def information(sampler: Sampler, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
     """Information matrix I(π) = E_X E_{x∼π(X)} xxᵀ, shape (d, d).
 
     >>> from rareswitch.design import Uniform
@@ -284,7 +286,12 @@ def information(sampler: Sampler, contexts: Any, available: Any = None) -> Float
 
 
 def variation(
-    sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None
+    sampler: Sampler,
+    contexts: SetsLike,
+    available: ArrayLike | None = None,
+    *,
+    regularization: float,
+    given: ArrayLike | None = None,
 ) -> float:
     """λ-variation V(π) = E_X max_{x∈X} xᵀ(λI + I(π))⁻¹x.
 
@@ -305,7 +312,12 @@ def variation(
 
 
 def deviation(
-    sampler: Sampler, contexts: Any, available: Any = None, *, regularization: float, given: Any = None
+    sampler: Sampler,
+    contexts: SetsLike,
+    available: ArrayLike | None = None,
+    *,
+    regularization: float,
+    given: ArrayLike | None = None,
 ) -> float:
     """λ-deviation Ṽ(π) = E_X √(max_{x∈X} xᵀ(λI + I(π))⁻¹x), with the arguments of :func:`variation`.
 
@@ -317,7 +329,11 @@ def deviation(
 
 
 def largest_forms(
-    sampler: Sampler, contexts: Any, available: Any, regularization: float, given: Any = None
+    sampler: Sampler,
+    contexts: SetsLike,
+    available: ArrayLike | None,
+    regularization: float,
+    given: ArrayLike | None = None,
 ) -> FloatArray:
     """max_{x∈X} xᵀ(λI + I(π))⁻¹x of each set, (n,): what V and Ṽ average."""
     sets = context_sets(contexts, available)

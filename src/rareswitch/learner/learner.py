@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, Sets, Stats, context_sets, number, unit_ball
+from rareswitch.core import BoolArray, FloatArray, Sets, SetsLike, Stats, context_sets, number, unit_ball
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
@@ -214,7 +214,7 @@ class Learner(ABC):
     def due(
         self,
         state: State,
-        contexts: npt.ArrayLike | ContextSets | Sets,
+        contexts: SetsLike,
         decisions: Decisions,
         summary: Summary | None = None,
         *,

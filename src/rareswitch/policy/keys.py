@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +65,7 @@ def sign(key: Key, content: str) -> dict[str, str]:
     return {"scheme": "ed25519", "value": private.sign(content.encode()).hex()}
 
 
-def check_signature(signature: Any) -> None:
+def check_signature(signature: Mapping[str, str]) -> None:
     """Refuse what no key ever made; a signature has one form alone."""
     if not isinstance(signature, dict) or set(signature) != {"scheme", "value"}:
         raise FileFormatError("the signature is damaged: it must have a scheme and a value.")
@@ -75,7 +76,7 @@ def check_signature(signature: Any) -> None:
         raise FileFormatError(f"the signature is damaged: it must be {rules}, 0 to 9 and a to f.")
 
 
-def verify_signature(key: Key, content: str, signature: Any) -> None:
+def verify_signature(key: Key, content: str, signature: Mapping[str, str] | None) -> None:
     """Raise unless the signature is this key's for this content."""
     if signature is None:
         raise FileFormatError("the policy is not signed, and a key was given to verify it with.")

@@ -1,10 +1,10 @@
 """A least probability for arms, so that the log can tell what other policies would have earned."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, kind, number, sealed, unmasked
 from rareswitch.errors import ParameterError, ShapeError
@@ -50,7 +50,7 @@ class MinPropensity:
     def __str__(self) -> str:
         return f"{self.least:g} for {'every offered arm' if self.arms is None else ', '.join(self.arms)}"
 
-    def of_names(self, names: Sequence[Sequence[Any]], width: int) -> BoolArray | None:
+    def of_names(self, names: Sequence[Sequence[Hashable]], width: int) -> BoolArray | None:
         """(n, width) where the protected arms stand, of the ids of the arms of each set; None: all are."""
         if self.arms is None:
             return None
@@ -76,7 +76,7 @@ class MinPropensity:
         protected = np.array([one in self.arms for one in arms] + [False])  # the last is what -1 looks up
         return sealed(protected[codes])
 
-    def raised(self, sets: Sets, probabilities: FloatArray, protected: Any) -> FloatArray:
+    def raised(self, sets: Sets, probabilities: FloatArray, protected: ArrayLike | None) -> FloatArray:
         """(n, K) the raised probabilities; ``protected`` says where its arms are, if it is not for all."""
         which = sets.available if self.arms is None else self._mask(sets, protected)
         found = np.empty(sets.available.shape)
@@ -90,7 +90,7 @@ class MinPropensity:
             )
         return found
 
-    def _mask(self, sets: Sets, protected: Any) -> BoolArray:
+    def _mask(self, sets: Sets, protected: ArrayLike | None) -> BoolArray:
         shape = sets.available.shape[1:] if sets.single else sets.available.shape
         if protected is None:
             raise ParameterError(
@@ -109,6 +109,6 @@ class MinPropensity:
         return np.ascontiguousarray(mask.reshape(sets.available.shape))
 
 
-def least_probability(name: str, given: Any) -> float:
+def least_probability(name: str, given: float) -> float:
     """A probability that can be a minimum propensity."""
     return number(name, given, low=0.0, high=1.0, open_low=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rareswitch.core import (
     BoolArray,
@@ -14,6 +15,7 @@ from rareswitch.core import (
     IntArray,
     KeyArray,
     Sets,
+    SetsLike,
     codec,
     id_keys,
     one_key,
@@ -103,7 +105,7 @@ class Policy:
         vars(self).update(dim=dim, edition=edition, eliminations=tuple(self.eliminations))
         if not callable(getattr(self.sampler, "probabilities", None)):
             raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
-        samplers: list[Any] = [self.sampler]
+        samplers: list[Sampler] = [self.sampler]
         while samplers:
             sampler = samplers.pop()
             if isinstance(sampler, Blend):
@@ -141,7 +143,7 @@ class Policy:
     @cached_property
     def needs_baseline(self) -> bool:
         """Whether it plays the arm that the caller names, so that one must be named with every decision."""
-        samplers: list[Any] = [self.sampler]
+        samplers: list[Sampler] = [self.sampler]
         while samplers:
             sampler = samplers.pop()
             if isinstance(sampler, Baseline):
@@ -158,14 +160,19 @@ class Policy:
     def _roots(self) -> FloatArray:
         return sealed(np.array([e.root for e in self.eliminations]).reshape(-1, self.dim, self.dim))
 
-    def survivors(self, contexts: Any, available: Any = None) -> BoolArray:
+    def survivors(self, contexts: SetsLike, available: ArrayLike | None = None) -> BoolArray:
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
         sets = sets_of(self.dim, contexts, available)
         kept, _ = self._kept(sets)
         return kept[0] if sets.single else kept
 
     def probabilities(
-        self, contexts: Any, available: Any = None, *, baseline: Any = None, protected: Any = None
+        self,
+        contexts: SetsLike,
+        available: ArrayLike | None = None,
+        *,
+        baseline: ArrayLike | None = None,
+        protected: ArrayLike | None = None,
     ) -> FloatArray:
         """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``protected`` as in :meth:`decide`."""
         sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
@@ -176,7 +183,14 @@ class Policy:
         return probabilities[0] if sets.single else probabilities
 
     def decide(
-        self, contexts: Any, available: Any = None, *, ids: Any, seed: int, baseline: Any = None, protected: Any = None
+        self,
+        contexts: SetsLike,
+        available: ArrayLike | None = None,
+        *,
+        ids: ArrayLike,
+        seed: int,
+        baseline: ArrayLike | None = None,
+        protected: ArrayLike | None = None,
     ) -> Decisions:
         """Choose an arm of each set.
 
@@ -216,7 +230,7 @@ class Policy:
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
         for part in (arms, propensities, survivors):
             part.setflags(write=False)
-        one: Any = 0 if sets.single else slice(None)
+        one = 0 if sets.single else slice(None)
         made = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
         vars(made).update(
             arms=arms[one], propensities=propensities[one], survivors=survivors[one], policy_id=self.id, ids=keys[one]

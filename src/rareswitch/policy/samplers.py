@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rareswitch.core import (
     ContextSets,
     FloatArray,
     IntArray,
     Sets,
+    SetsLike,
     context_sets,
     finite_array,
     inverse_root,
@@ -45,14 +47,14 @@ class FittedSampler(ABC):
         """Number of features."""
         return int(getattr(self, self.fitted).shape[-1])
 
-    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         sets = sets_of(self.dim, contexts, available)
         probabilities = np.zeros(sets.available.shape)
         self.fill(sets, probabilities)
         return probabilities[0] if sets.single else probabilities
 
     @abstractmethod
-    def fill(self, sets: Sets, probabilities: FloatArray) -> Any:
+    def fill(self, sets: Sets, probabilities: FloatArray) -> IntArray | None:
         """Put the probabilities (n, K), which are zero before, of checked sets into place."""
 
 
@@ -80,7 +82,7 @@ class Elimination:
         vars(self).update(estimate=estimate, root=root)
 
     @classmethod
-    def of(cls, estimate: Any, precision: FloatArray, multiplier: float, **others: Any) -> Self:
+    def of(cls, estimate: FloatArray, precision: FloatArray, multiplier: float, **others: Any) -> Self:
         """Intervals xᵀθ̂ ± multiplier·√(xᵀΛ⁻¹x) for ``precision`` Λ (d, d); ``others`` are fields of a kind of them."""
         number("multiplier", multiplier, low=0.0)
         root = multiplier * inverse_root(finite_array("precision", precision))
@@ -190,7 +192,7 @@ class Layered(FittedSampler):
         exploit = number("exploit", self.exploit, low=0.0)
         vars(self).update(estimates=estimates, thresholds=thresholds, optimistic=bool(self.optimistic), exploit=exploit)
 
-    def layers(self, contexts: Any, available: Any = None) -> IntArray:
+    def layers(self, contexts: SetsLike, available: ArrayLike | None = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
         sets = sets_of(self.dim, contexts, available)
         layers = self.fill(sets, np.zeros(sets.available.shape))
@@ -216,7 +218,7 @@ class Baseline:
     [0.05, 0.95]
     """
 
-    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         sets = context_sets(contexts, available)
         if sets.baseline is None:
             raise ParameterError(
@@ -229,14 +231,14 @@ class Baseline:
         return probabilities[0] if sets.single else probabilities
 
 
-def with_baseline(sets: Sets, baseline: Any) -> Sets:
+def with_baseline(sets: Sets, baseline: ArrayLike | None) -> Sets:
     """The sets with the place (n,) of the arm that the caller would show in each, or one place for one set."""
     if baseline is None:
         return sets
     return sets._replace(baseline=_places(sets, baseline))
 
 
-def _places(sets: Sets, baseline: Any) -> IntArray:
+def _places(sets: Sets, baseline: ArrayLike) -> IntArray:
     unmasked("baseline", baseline, "Name an arm for every decision.")
     try:
         given = np.atleast_1d(np.asarray(baseline)) if sets.single else np.asarray(baseline)
@@ -282,7 +284,7 @@ class Blend:
                 raise ParameterError(f"{name} must be a sampler with a method probabilities.")
         vars(self).update(share=number("share", self.share, low=0.0, high=1.0))
 
-    def probabilities(self, contexts: Any, available: Any = None) -> FloatArray:
+    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         sets = context_sets(contexts, available)
         many = sets._replace(single=False) if sets.single else sets
         mixed = self.main.probabilities(many)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from rareswitch.design import GOptimal, g_optimal
 from rareswitch.errors import (
@@ -61,7 +62,7 @@ def test_at_factor_two_small_sets_need_no_linear_algebra() -> None:
 
 
 def test_known_optima() -> None:
-    square = g_optimal([[1, 1], [1, -1], [-1, 1], [0.3, 0.2]], tol=1e-8)
+    square = g_optimal([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [0.3, 0.2]], tol=1e-8)
     assert float(square.max_leverage) == pytest.approx(2.0, rel=1e-7)
     assert square.weights[3] == pytest.approx(0.0, abs=1e-7)
     # quadratic regression on [-1, 1]: one third on each of -1, 0, 1
@@ -201,7 +202,9 @@ def test_large_collections_are_solved_in_steps(monkeypatch: pytest.MonkeyPatch) 
         ([[1.0], [2.0]], [True], ShapeError, r"\(2,\)"),
     ],
 )
-def test_bad_contexts_are_refused(contexts: object, available: object, error: type[Exception], words: str) -> None:
+def test_bad_contexts_are_refused(
+    contexts: ArrayLike, available: ArrayLike | None, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         g_optimal(contexts, available)
 

@@ -359,6 +359,7 @@ def test_the_gain_is_what_the_policy_earns_more_whatever_the_model_says(model: s
     right = np.array([0.2, -0.1, 0.3])
     slopes = {"none": np.zeros(3), "right": right, "wrong": np.array([-2.0, 1.0, 1.0])}[model]
     gate = judged(log, candidate, incumbent, slopes)
+    assert log.contexts is not None
     new, old = (policy.probabilities(log.contexts) for policy in (candidate, incumbent))
     truth = float(((new - old) * means).sum(axis=1).mean())
     assert gate.gain is not None

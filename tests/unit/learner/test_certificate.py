@@ -39,7 +39,7 @@ def test_what_is_believed_of_each_arm_is_weighed_by_its_propensity(clicks: bool)
 @pytest.mark.parametrize(("later", "cost"), [(1.3, 0.1), (1.5, None)])
 def test_intervals_that_contradict_each_other_certify_nothing(later: float, cost: float | None) -> None:
     """One arm that is worth 1 ± 0.2 by one update, and by the next 1.3 ± 0.2 or 1.5 ± 0.2."""
-    found = tuple(Elimination.of([value], np.eye(1), 0.2) for value in (1.0, later))
+    found = tuple(Elimination.of(np.array([value]), np.eye(1), 0.2) for value in (1.0, later))
     policy = Policy(dim=1, sampler=PosteriorDraws(draws=np.ones((1, 1))), eliminations=found)
     measured = certified_cost(policy, ContextSets.from_ragged([np.ones((1, 1))]))
     assert measured == (None if cost is None else pytest.approx(cost))  # 1.1 to 1.2, or nothing

@@ -1,6 +1,7 @@
 """A start that is not blind: the arm that the caller names, but for a share of exploration."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_a_request_that_names_no_arm_is_refused_with_the_remedy() -> None:
 
 
 @pytest.mark.parametrize("named", [0.5, "b", [0, 1], None])
-def test_what_is_no_place_of_an_arm_is_refused(named: object) -> None:
+def test_what_is_no_place_of_an_arm_is_refused(named: Any) -> None:
     with pytest.raises(ShapeError, match="place of the arm"):
         first().decide(np.eye(DIM)[None], ids=[1], seed=5, baseline=[named])
 

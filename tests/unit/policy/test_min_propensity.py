@@ -43,7 +43,7 @@ def sets(count: int) -> ContextSets:
 
 def eliminating(**told: Any) -> Policy:
     """A policy that leaves one arm of almost every set, and plays the best."""
-    sharp = Elimination.of([1.0, 0.5, -0.5], 1e6 * np.eye(DIM), 1.0)
+    sharp = Elimination.of(np.array([1.0, 0.5, -0.5]), 1e6 * np.eye(DIM), 1.0)
     return Policy(dim=DIM, sampler=Argmax(np.diag([1.0, 2.0, 3.0])), eliminations=(sharp,), **told)
 
 

@@ -153,7 +153,7 @@ def test_bad_input_is_refused() -> None:
     policy = Policy(dim=DIM, sampler=Uniform())
     dead = np.zeros((1, 2), dtype=bool)
     for shape in ((), (1,)):  # one set, and an array of one
-        ids: object = [0] if shape else 0
+        ids = [0] if shape else 0
         with pytest.raises(ShapeError, match="for 4 features; got contexts of 3"):
             policy.decide(np.ones((*shape, 2, 3)), ids=ids, seed=1)
         with pytest.raises(NonFiniteError, match="contexts must be finite; 8 of its entries are not"):
