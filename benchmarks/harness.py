@@ -206,6 +206,7 @@ def in_process(script: str, *words: str, environment: Mapping[str, str] | None =
     """What a script prints as JSON in a process of its own; the benchmarks and the tests are in its path."""
     path = os.pathsep.join([str(HERE), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     own = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+    own.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process would compile all sources again
     command = [sys.executable, "-c", script, *words]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=own).stdout)
 

@@ -1,16 +1,21 @@
 """What sums of features and rewards say of θ, by linear and logistic models, and how much to explore on that."""
 
-from rareswitch.belief.logistic import Search, expanded, logistic_posterior, next_point, summed_blindly, values_of
 from rareswitch.belief.planning import best_columns, plan, spread, unseen_directions, within_memory
 from rareswitch.belief.posterior import (
     NOTHING,
     Link,
     ModelCheck,
     Posterior,
+    Search,
+    expanded,
     innovation,
     logistic,
+    logistic_posterior,
+    next_point,
     posterior,
+    summed_blindly,
     vague_where_unknown,
+    values_of,
 )
 
 __all__ = ["NOTHING", "Link", "ModelCheck", "Posterior", "Search", "best_columns", "expanded", "innovation"]

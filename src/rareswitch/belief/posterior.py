@@ -1,11 +1,26 @@
-"""What sums say of θ and the noise, how θ becomes a reward, and whether a batch fits what was believed before it."""
+"""What sums say of θ and the noise, by a linear model and by a logistic one, and whether a batch fits a belief.
+
+Rewards of 0 and 1: the Laplace posterior of a logistic model, found by Newton steps over the rows of a batch.
+
+A decision for x pays 1 with the probability μ(xᵀθ), μ(u) = 1/(1 + exp(-u)), where the last feature may be the constant
+of a level. What earlier batches say is a normal belief about θ, so the posterior after a batch is the product of that
+and of the likelihood of its rows. Its mode is found by Newton's method with a line search (:func:`next_point`): a pass
+over the rows at a point gives value, gradient and curvature there (:class:`~rareswitch.core.Expansion`), sums that
+add up, and the next point follows from them. Every step that is kept makes the posterior larger, so the estimate
+cannot run away. The expansion of the last pass is what a batch adds to the belief from then on.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
-from rareswitch.core import FloatArray, Stats, first_highest
+from rareswitch.core import TIE, Expansion, FloatArray, Stats, first_highest, read_only
+from rareswitch.lanes import compiled
 
 
 def logistic(values: FloatArray) -> FloatArray:
@@ -241,3 +256,258 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
     # divided before they are squared: in some units squares of squares are too large
     parts = (vectors[:, taught].T @ gap) / (noise * np.sqrt(values[taught]))
     return ModelCheck(surprise=float(parts @ parts) / rank, rank=rank)
+
+
+#: The least weight of a decision: one without any would have no place for its reward.
+LEAST_WEIGHT = 1e-12
+#: κ² at the least: decisions whose rewards can be told without fail would put θ at infinity.
+LEAST_SHRUNK = 0.1
+#: Standard deviation of a level beforehand, in logits: rates from 0.03 % to 99.97 % are within two of them.
+LEVEL_SPREAD = 4.0
+#: Passes over the rows of a batch, at the most.
+PASSES = 6
+#: The squared Newton decrement, in squared standard deviations of the posterior, below which a point is its mode.
+NEAR = 0.05
+
+
+@compiled
+def predictions(features, estimate, means):  # type: ignore[no-untyped-def]
+    """xᵀθ of each row of ``features`` (n, d), into an array (n,).
+
+    Every row in one order of summation, so that its place among others does not change a bit.
+    """
+    for s in range(features.shape[0]):
+        mean = 0.0
+        for i in range(features.shape[1]):
+            mean += features[s, i] * estimate[i]
+        means[s] = mean
+
+
+def expanded(
+    features: FloatArray, rewards: FloatArray, point: FloatArray, rates: Sequence[FloatArray] = ()
+) -> Expansion:
+    """The log-likelihood of rewards (n,) of 0 or 1 for features (n, d), around a point (d,).
+
+    Parameters
+    ----------
+    rates
+        (n,) each: what models of earlier rows say of the probabilities of these.
+
+    Examples
+    --------
+    >>> expanded(np.array([[1.0], [2.0]]), np.array([1.0, 0.0]), np.zeros(1)).gradient.tolist()     # Σ (r - ½)·x
+    [-0.5]
+    """
+    logits = values_of(features, point)
+    expected = logistic(logits)
+    roots = np.sqrt(np.maximum(expected * (1.0 - expected), LEAST_WEIGHT))
+    sums = Stats.of(features * roots[:, None], (rewards - expected) / roots)
+    return Expansion(
+        point=point,
+        value=float(-np.logaddexp(0.0, np.where(rewards == 1.0, -logits, logits)).sum()),
+        gradient=sums.moment,
+        curvature=sums.gram,
+        held_out=np.array([np.log(np.where(rewards == 1.0, rate, 1.0 - rate)).sum() for rate in rates]),
+    )
+
+
+def values_of(features: FloatArray, point: FloatArray) -> FloatArray:
+    """xᵀθ (n,) of features (n, d), each in one order of summation."""
+    found = np.empty(len(features))
+    predictions(read_only(features), read_only(np.ascontiguousarray(point)), found)
+    return found
+
+
+class Belief(NamedTuple):
+    """What batches say of θ, and the level if there is one: the parabola -½θᵀ·precision·θ + momentᵀθ."""
+
+    precision: FloatArray
+    moment: FloatArray
+    ridge: float
+    #: The direction in which θ changes the level alone, (d,); zero if there is none.
+    level: FloatArray
+
+    @property
+    def mode(self) -> FloatArray:
+        """The most likely θ, (d,)."""
+        return np.asarray(np.linalg.solve(self.precision, self.moment), dtype=np.float64)
+
+    def value(self, point: FloatArray) -> float:
+        """Of the parabola at a point (d,)."""
+        return float(self.moment @ point - 0.5 * point @ self.precision @ point)
+
+
+def is_click_data(batches: Sequence[Stats]) -> bool:
+    """Whether all rewards were 0 or 1, and some of each."""
+    count, clicks = sum(stats.count for stats in batches), sum(map(_clicks, batches))
+    return all(stats.expansion is not None for stats in batches if stats.count) and 0.0 < clicks < count
+
+
+def logistic_belief(batches: Sequence[Stats], *, intercept: bool) -> Belief:
+    """What batches of clicks say of θ, with the τ that makes them most likely if θ ~ N(0, τ²I) beforehand.
+
+    Of a level little is believed beforehand, also where features can express it.
+    """
+    batches = [stats for stats in batches if stats.count]
+    dim = batches[0].dim
+    curvature, moment = np.zeros((dim, dim)), np.zeros(dim)
+    blind = [stats for stats in batches if summed_blindly(stats)]
+    if blind:
+        curvature, moment = _at_level(reduce(add, blind))
+    for stats in batches:
+        if not summed_blindly(stats):
+            assert stats.expansion is not None
+            curvature, moment = curvature + stats.expansion.curvature, moment + stats.expansion.moment
+    level = np.eye(dim)[-1] if intercept else np.zeros(dim)
+    others = np.eye(dim)
+    if level.any():
+        along = np.outer(level, level) / (level @ level)
+        curvature, others = curvature + along / (level @ level) / LEVEL_SPREAD**2, others - along
+    ridge = _ridge(*_without(level, curvature, moment), sum(stats.count for stats in batches))
+    return Belief(curvature + ridge * others, moment, ridge, level)
+
+
+def logistic_posterior(batches: Sequence[Stats], *, intercept: bool) -> Posterior | None:
+    """The Laplace posterior of clicks; None where some rewards were other than 0 and 1, or all were the same.
+
+    Parameters
+    ----------
+    batches
+        The sums of each batch, expanded at a point.
+    intercept
+        Whether the last feature is the constant of a level.
+    """
+    if not is_click_data(batches):
+        return None
+    belief = logistic_belief(batches, intercept=intercept)
+    point, size = _damped(belief.mode, batches[-1]), len(belief.moment) - intercept
+    return Posterior(
+        estimate=point[:size],
+        precision=_without(belief.level, belief.precision, belief.moment)[0][:size, :size],
+        noise=1.0,
+        ridge=belief.ridge,
+        link=Link(point=point, precision=belief.precision),
+    )
+
+
+def _damped(mode: FloatArray, batch: Stats) -> FloatArray:
+    """The end of a damped Newton step from where a batch was expanded, towards the ``mode`` (d,) of the parabola there.
+
+    A step that would move the logits of the batch by D > 1, as a root mean square, moves them by 1 + ln D instead: the
+    curvature of a logistic likelihood changes e-fold at most where logits change by 1, so that far away the parabola
+    says nothing (generalised self-concordance).
+    """
+    if batch.expansion is None or not batch.count or summed_blindly(batch):
+        return mode
+    step = mode - batch.expansion.point
+    far = math.sqrt(float(step @ batch.gram @ step) / batch.count)
+    return batch.expansion.point + ((1.0 + math.log(far)) / far if far > 1.0 else 1.0) * step
+
+
+class Search(NamedTuple):
+    """Where the passes over a batch stand: how many there were, and the best point so far with its log-likelihood."""
+
+    passes: int = 1
+    best: FloatArray | None = None
+    value: float = -math.inf
+
+
+def next_point(
+    earlier: Sequence[Stats], batch: Stats, search: Search, *, intercept: bool
+) -> tuple[FloatArray, Search] | None:
+    """Where the rows of a batch are to be expanded next; None where their expansion is at the mode, or enough tried.
+
+    Newton's method: the next point is the maximum of the parabola at this one, or on the way there if it is far. Where
+    the posterior is smaller there than it was at the best point so far, half-way back to that.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.standard_normal((2000, 2))
+    >>> r = (rng.random(2000) < logistic(x @ [4.0, -1.0])).astype(float)
+    >>> from dataclasses import replace
+    >>> point, search, values = np.zeros(2), Search(), []
+    >>> while True:
+    ...     batch = replace(Stats.of(x, r), expansion=expanded(x, r, point))
+    ...     values += [round(batch.expansion.value)]
+    ...     step = next_point([], batch, search, intercept=False)
+    ...     if step is None:
+    ...         break
+    ...     point, search = step
+    >>> values[0] < values[1] < values[-1], search.passes, point.round(1).tolist()
+    (True, 4, [3.9, -0.9])
+    """
+    if search.passes >= PASSES or not is_click_data([*earlier, batch]):
+        return None
+    assert batch.expansion is not None
+    here, passes = batch.expansion.point, search.passes + 1
+    belief = logistic_belief([*earlier, batch], intercept=intercept)
+    if summed_blindly(batch):
+        return belief.mode, Search(passes)
+    # the batch's own parabola is replaced by its likelihood where that was summed
+    rest = Belief(
+        belief.precision - batch.expansion.curvature, belief.moment - batch.expansion.moment, belief.ridge, belief.level
+    )
+    if search.best is not None:
+        now, before = batch.expansion.value + rest.value(here), search.value + rest.value(search.best)
+        if now < before - TIE * abs(before):
+            if passes == PASSES:
+                return search.best, Search(passes)
+            return 0.5 * (here + search.best), search._replace(passes=passes)
+    step = belief.mode - here
+    if float(step @ belief.precision @ step) <= NEAR or passes == PASSES:
+        return None
+    return _damped(belief.mode, batch), Search(passes, here, batch.expansion.value)
+
+
+def _clicks(stats: Stats) -> float:
+    """Σ r of rewards that are all 0 or 1: their squares are the same."""
+    return stats.shifted(0.0).square_sum
+
+
+def summed_blindly(stats: Stats) -> bool:
+    """Whether decisions were summed before there was a belief: at the point 0, where all logits are the same."""
+    return stats.expansion is not None and not stats.expansion.point.any()
+
+
+def _at_level(stats: Stats) -> tuple[FloatArray, FloatArray]:
+    """Σ w·xxᵀ and Σ x·(r - p + w·u) of decisions that are all put at the level u of their rewards.
+
+    At a rate p that is log(p/(1 - p)) with the weight p(1 - p), if the decisions differ little. Where their xᵀθ are
+    normal around the level with variance v, p is κ times as steep, κ² = 1/(1 + π·v/8), and the first of these fits is
+    κ times as long as θ: so its own variance is κ²v, and κ² = 1 - π·κ²v/8.
+    """
+    assert stats.expansion is not None
+    plain = stats.shifted(0.0)
+    total = 2.0 * (plain.moment - stats.expansion.gradient)  # Σ x, since the gradient at 0 is Σ (r - ½)·x
+    clicks = min(_clicks(stats), plain.count)  # the counts of batches that fade are rounded, their clicks are not
+    rate = (clicks + 0.5) / (plain.count + 1.0)
+    logit = math.log(rate / (1.0 - rate))
+
+    def put(shrunk: float) -> tuple[FloatArray, FloatArray]:
+        weight = shrunk * rate * (1.0 - rate)
+        return weight * plain.gram, plain.moment + (weight * logit / shrunk - rate) * total
+
+    gram, moment = put(1.0)
+    fit = np.linalg.solve(gram + _ridge(gram, moment, plain.count) * np.eye(plain.dim), moment)
+    variance = float(fit @ plain.gram @ fit) / plain.count - (float(fit @ total) / plain.count) ** 2
+    return put(math.sqrt(max(LEAST_SHRUNK, 1.0 - math.pi / 8.0 * variance)))
+
+
+def _without(level: FloatArray, precision: FloatArray, moment: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Precision and moment of what a direction, if any, leaves to the others."""
+    if not level.any():
+        return precision, moment
+    column = precision @ level
+    share = column / (level @ column)
+    return precision - np.outer(share, column), moment - share * (level @ moment)
+
+
+def _ridge(gram: FloatArray, moment: FloatArray, count: int) -> float:
+    """1/τ², where the sums Σ w·xxᵀ and Σ w·x·(reward) of decisions with the noise variances 1/w are most likely."""
+    values, vectors = np.linalg.eigh(gram)
+    known = values > 1e-12 * values[-1]
+    values, squares = values[known], (vectors.T @ moment)[known] ** 2
+    ratios = RATIOS[:, None] * (count / values.sum())  # τ², where w·‖x‖² says how much features tell of a click
+    evidence = (squares / (values + 1.0 / ratios)).sum(axis=1) - np.log1p(ratios * values).sum(axis=1)
+    return float(1.0 / ratios[int(first_highest(evidence)), 0])

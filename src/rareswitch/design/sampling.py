@@ -23,8 +23,7 @@ from rareswitch.core import (
     read_only,
     symmetric_matrices,
 )
-from rareswitch.design.goptimal import SMALLEST_TOL, g_optimal, in_steps
-from rareswitch.design.kernels import design_weights
+from rareswitch.design.goptimal import SMALLEST_TOL, design_weights, g_optimal, in_steps
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 

@@ -1,16 +1,18 @@
 """Compiled kernels, and the eight-wide row operations that they are built from."""
 
-from rareswitch.lanes.kernel import announced, compiled, kernels
-from rareswitch.lanes.operations import (
+from rareswitch.lanes.kernel import (
     WIDTH,
     add_products,
     add_row,
     add_rows,
     add_squares,
+    announced,
+    compiled,
     dot_four,
     first_largest,
     fma,
     high_product,
+    kernels,
     lane_zeros,
     multiply_row,
     multiply_tile,

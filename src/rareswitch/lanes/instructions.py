@@ -13,7 +13,7 @@ from numba.core.typing import Signature
 from numba.core.typing.context import BaseContext as TypingContext
 from numba.extending import intrinsic
 
-from rareswitch.lanes.operations import WIDTH
+from rareswitch.lanes.kernel import WIDTH
 
 _INT = ir.IntType(64)
 _DOUBLE = ir.DoubleType()

@@ -14,7 +14,6 @@ from contextlib import suppress
 from importlib.abc import InspectLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 import llvmlite
 import numba
@@ -24,18 +23,18 @@ from numba.core.base import BaseContext
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler import CompileResult
 from numba.core.event import Event
+from numba.core.registry import CPUDispatcher
 from numba.core.typing import Signature
 
-from rareswitch.lanes.kernel import Kernel, notices
-from rareswitch.lanes.operations import WIDTH, Operation
+from rareswitch.lanes.kernel import WIDTH, Kernel, Operation, notices
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _VERSIONS = (numba.__version__, llvmlite.__version__, np.__version__)
 
 
-def make_dispatcher(kernel: Kernel) -> Any:
+def make_dispatcher(kernel: Kernel) -> CPUDispatcher:
     """Numba's object for a kernel; not cached where no folder can be written to."""
-    dispatcher: Any = numba.njit(**_OPTIONS)(kernel.function)
+    dispatcher: CPUDispatcher = numba.njit(**_OPTIONS)(kernel.function)
     with suppress(RuntimeError):
         dispatcher._cache = _Cache(kernel)
     return dispatcher

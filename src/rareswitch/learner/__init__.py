@@ -17,6 +17,7 @@ from rareswitch.learner.confidence import (
 )
 from rareswitch.learner.foresight import Foresight, certified_cost
 from rareswitch.learner.grids import (
+    PER_FEATURE,
     AdaptiveGrid,
     Forecast,
     StaticGrid,
@@ -70,15 +71,15 @@ from rareswitch.learner.state import (
 )
 from rareswitch.learner.suplinucb import Layers, OptimisticLayers, SupLinUCB
 
-__all__ = ["AdaptiveGrid", "BatchEnd", "BatchLinUCB", "BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW"]
-__all__ += ["BatchedLearner", "BatchedThompsonSampling", "CertifiedMixture", "Clock", "ConfidenceMode", "CoreLearning"]
-__all__ += ["DeterminantGrowth", "EliminateByBatch", "EveryStep", "Forecast", "Foresight", "GridLearner"]
-__all__ += ["LEARNERS", "LEAST_DELTA", "GrowingLearner", "IntervalLearner", "Intervals", "Layers", "Learner", "LinUCB"]
-__all__ += ["OFUL", "LinUCBGrid", "NewPolicy", "OneModel", "OneModelRule", "Optimism", "OptimisticLayers", "Parts"]
-__all__ += ["PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule", "Sample", "SelfNormalized"]
-__all__ += ["StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB", "ThompsonSampling"]
-__all__ += ["all_learners", "attributed", "certified_cost", "clip_bounds", "count", "deduplicate"]
+__all__ = ["LEARNERS", "LEAST_DELTA", "OFUL", "PER_FEATURE", "AdaptiveGrid", "BatchEnd", "BatchLinUCB"]
+__all__ += ["BatchLinUCBDG", "BatchLinUCBDGCertified", "BatchLinUCBKW", "BatchedLearner", "BatchedThompsonSampling"]
+__all__ += ["CertifiedMixture", "Clock", "ConfidenceMode", "CoreLearning", "DeterminantGrowth", "EliminateByBatch"]
+__all__ += ["EveryStep", "Forecast", "Foresight", "GridLearner", "GrowingLearner", "IntervalLearner", "Intervals"]
+__all__ += ["Layers", "Learner", "LinUCB", "LinUCBGrid", "NewPolicy", "OneModel", "OneModelRule", "Optimism"]
+__all__ += ["OptimisticLayers", "Parts", "PosteriorSampling", "RarelySwitchSupLinUCB", "Rows", "Rule", "Sample"]
+__all__ += ["SelfNormalized", "StaleLearner", "StaleThompsonSampling", "State", "StaticGrid", "Summary", "SupLinUCB"]
+__all__ += ["ThompsonSampling", "all_learners", "attributed", "certified_cost", "clip_bounds", "count", "deduplicate"]
 __all__ += ["design_of_sets", "find_learner", "geometric_grid", "in_seconds", "known_rewards", "loglog_batches"]
-__all__ += ["make_learner", "paper_design_grid", "paper_grid", "plain_settings", "real"]
-__all__ += ["required_settings", "row_hashes", "sampled", "setting", "settings_of", "state_from_bytes"]
-__all__ += ["state_to_bytes", "summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start", "whole_ends"]
+__all__ += ["make_learner", "paper_design_grid", "paper_grid", "plain_settings", "real", "required_settings"]
+__all__ += ["row_hashes", "sampled", "setting", "settings_of", "state_from_bytes", "state_to_bytes"]
+__all__ += ["summaries_from_bytes", "summaries_to_bytes", "takes", "warm_start", "whole_ends"]

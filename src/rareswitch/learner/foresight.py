@@ -47,7 +47,7 @@ from rareswitch.errors import BatchError, ParameterError, UnsuitableError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
-from rareswitch.learner.grids import GrowingGrid, StaticGrid, as_grid, geometric_grid
+from rareswitch.learner.grids import PER_FEATURE, GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
@@ -59,8 +59,8 @@ from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 POLICIES = 8
 #: Decisions of the first batch where the horizon is not known, or 4d if that is more.
 FIRST = 30
-#: κ/d, where a policy learned from t decisions costs κ/t of what a blind one does.
-BLIND_WORTH = 1.5
+#: The default grid counts a policy that was learned from t decisions at this share of the model's cost.
+GRID_COST = 0.75
 #: Parameters that a policy holds, each with its own best arm.
 DRAWS = 128
 #: Context sets from which an update plans.
@@ -227,7 +227,7 @@ def default_grid(dim: int, horizon: int, policies: int) -> StaticGrid:
     whole("horizon", horizon, low=2)
     if whole("policies", policies) > horizon:
         raise ParameterError(f"policies must be at most the horizon, {horizon} decisions; got {policies}.")
-    first = math.floor((BLIND_WORTH * dim) ** (1.0 - 1.0 / policies) * horizon ** (1.0 / policies))
+    first = math.floor((GRID_COST * PER_FEATURE * dim) ** (1.0 - 1.0 / policies) * horizon ** (1.0 / policies))
     return geometric_grid(horizon, policies, first=max(1, min(first, horizon // 2, horizon - policies + 1)))
 
 

@@ -325,7 +325,7 @@ class Learner(ABC):
     def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
         """The summary of the current batch after as many passes over its rows as it needs, at most six.
 
-        Clicks are expanded around a point, and Newton's method moves it: see :mod:`rareswitch.belief.logistic`. A
+        Clicks are expanded around a point, and Newton's method moves it: see :mod:`rareswitch.belief.posterior`. A
         summary of one pass can be learned from as well; the policy is then that of a single Newton step.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from rareswitch.plan.guarantees import CONTEXTS, known_regret, proved_rate
 from rareswitch.plan.parsing import schedule_from_plain, schedule_of
-from rareswitch.plan.recommendation import Recommendation, recommend
+from rareswitch.plan.recommendation import Problem, Recommendation, recommend
 from rareswitch.plan.regret_model import (
     MinPropensityPrice,
     adaptive_cost,
@@ -11,11 +11,10 @@ from rareswitch.plan.regret_model import (
     cost,
     min_propensity_price,
 )
-from rareswitch.plan.schedule import Due, End, Price, Progress, Schedule, ScheduleTable, Wait, unlearnable
+from rareswitch.plan.schedule import Due, Price, Progress, Schedule, ScheduleTable, Wait, unlearnable
 from rareswitch.plan.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
 from rareswitch.plan.times import (
     DAY,
-    Seconds,
     date_text,
     duration_of,
     duration_text,
@@ -26,41 +25,8 @@ from rareswitch.plan.times import (
     seconds_of,
 )
 
-__all__ = [
-    "CONTEXTS",
-    "DAY",
-    "AfterCounts",
-    "BestSchedule",
-    "Due",
-    "End",
-    "LearnerSchedule",
-    "Manual",
-    "MinPropensityPrice",
-    "Periodic",
-    "Price",
-    "Progress",
-    "Recommendation",
-    "Schedule",
-    "ScheduleTable",
-    "Seconds",
-    "Wait",
-    "adaptive_cost",
-    "baseline_share",
-    "best_ends",
-    "cost",
-    "date_text",
-    "duration_of",
-    "duration_text",
-    "from_settings",
-    "known_regret",
-    "min_propensity_price",
-    "minute_text",
-    "moment_of",
-    "plain_fields",
-    "proved_rate",
-    "recommend",
-    "schedule_from_plain",
-    "schedule_of",
-    "seconds_of",
-    "unlearnable",
-]
+__all__ = ["CONTEXTS", "DAY", "AfterCounts", "BestSchedule", "Due", "LearnerSchedule", "Manual", "MinPropensityPrice"]
+__all__ += ["Periodic", "Price", "Problem", "Progress", "Recommendation", "Schedule", "ScheduleTable", "Wait"]
+__all__ += ["adaptive_cost", "baseline_share", "best_ends", "cost", "date_text", "duration_of", "duration_text"]
+__all__ += ["from_settings", "known_regret", "min_propensity_price", "minute_text", "moment_of", "plain_fields"]
+__all__ += ["proved_rate", "recommend", "schedule_from_plain", "schedule_of", "seconds_of", "unlearnable"]

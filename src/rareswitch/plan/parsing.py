@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import date
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,10 +21,12 @@ EXAMPLES = (
     "'best', 'best:policies=8,rate=2000,end=2026-06-01,delay=1d,gap=1d', 'monday*8', 'monday 09:00*8', 'week*8', "
     "'6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
 )
+#: What people write for a schedule.
+ScheduleLike: TypeAlias = Schedule | str | float | Sequence[int] | None
 _NUMBERS = {"policies", "decisions", "rate"}
 
 
-def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
+def schedule_of(given: ScheduleLike, *, learner: Learner | None = None) -> Schedule:
     """A schedule from what people write; None is the learner's own plan.
 
     Parameters
@@ -50,7 +52,7 @@ def schedule_of(given: Any, *, learner: Learner | None = None) -> Schedule:
     return made
 
 
-def schedule_from_plain(data: Any) -> Schedule:
+def schedule_from_plain(data: Mapping[str, Any]) -> Schedule:
     """What :meth:`Schedule.to_plain` was called on.
 
     >>> schedule_from_plain(AfterCounts(decisions=[10, 20]).to_plain())
@@ -64,7 +66,7 @@ def schedule_from_plain(data: Any) -> Schedule:
         raise FileFormatError(f"the description of the schedule is damaged ({error!s:.200}).") from error
 
 
-def _parsed(given: Any) -> Schedule:
+def _parsed(given: ScheduleLike) -> Schedule:
     if given is None:
         return LearnerSchedule()
     if isinstance(given, Schedule):
@@ -127,7 +129,7 @@ def _settings(text: str) -> dict[str, Any]:
     return found
 
 
-def _unknown(given: Any, cause: Exception | None = None) -> ParameterError:
+def _unknown(given: ScheduleLike, cause: Exception | None = None) -> ParameterError:
     why = "" if cause is None else f" ({cause})"
     word = re.match(r"\s*(?:every\s+)?([a-z]+(?: [a-z]+)?)", given.lower()) if isinstance(given, str) else None
     meant = did_you_mean(word[1], ("best", "by hand", "planned", "week", "day", *WEEKDAYS)) if word else ""

@@ -187,8 +187,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     dim: int
     arms: int
     horizon: int
-    policies: int | None
-    contexts: Contexts
+    policies: int | None = None
+    contexts: Contexts = "stochastic"
 
     def deployed(self, guarantee: Guarantee) -> int:
         """What the learner gets: those its bound asks for, or those that can be deployed if they are fewer."""

@@ -14,11 +14,9 @@ import numpy as np
 
 from rareswitch.core import FloatArray, IntArray, Result, first_highest, number, whole
 from rareswitch.errors import ParameterError
+from rareswitch.learner import PER_FEATURE
 from rareswitch.policy import MinPropensity
 
-#: c, the decisions for each feature up to which a policy is about as bad as uniform exploration. With 2 the model says
-#: of weekly updates, of a day's gap and of never updating what was measured in six worlds, within a tenth.
-PER_FEATURE = 2.0
 #: Times at which an update may be made grow by this factor from one to the next.
 STEP = 1.02
 #: What a decision of the baseline is assumed to cost and to teach, beside one that explores: it is better than that,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 from rareswitch.core import Result, number, whole
 from rareswitch.learner import Forecast
 from rareswitch.plan.regret_model import adaptive_cost, best_ends, cost
-from rareswitch.plan.times import DAY, duration_of, plain_fields, zone_of
+from rareswitch.plan.times import DAY, Duration, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
 
 #: Batches to come that are forecast where a schedule does not end.
@@ -216,7 +216,7 @@ class Schedule(ABC):
         return ScheduleTable(first=progress.policies, ends=self.ends(progress), zone=self.in_zone)
 
     def price(
-        self, *, dim: int, rate: float | None = None, delay: Any = 0.0, created: float | None = None
+        self, *, dim: int, rate: float | None = None, delay: Duration = 0.0, created: float | None = None
     ) -> Price | None:
         """What it costs by the model, beside the best schedule with equally many policies; None where it is not known.
 

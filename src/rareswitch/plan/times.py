@@ -4,7 +4,7 @@ import re
 import time as clock
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 from rareswitch.core import number
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T")
+#: What people write for a duration: with a unit, or 0.
+Duration: TypeAlias = str | timedelta | float
+#: What people write for a moment: a datetime, a date, a text, or seconds since 1970.
+Moment: TypeAlias = str | date | float
 DAY = 86_400.0
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _UNITS |= {"d": 86_400.0, "day": 86_400.0, "w": 604_800.0, "week": 604_800.0}
@@ -26,7 +30,7 @@ class Seconds(float):
     """A duration whose unit is known: a plain number is refused, since 2 may be meant as days."""
 
 
-def duration_of(name: str, given: Any) -> Seconds:
+def duration_of(name: str, given: Duration) -> Seconds:
     """A duration: a timedelta, a text with units, or 0, which needs none.
 
     >>> duration_of("gap", "1 day 6 hours"), duration_of("gap", "30min"), duration_of("gap", timedelta(hours=1))
@@ -114,7 +118,7 @@ def zone_of(name: str) -> tzinfo:
         raise ParameterError(f"zone must be a time zone such as 'Europe/Berlin' or 'UTC'; got {name!r:.60}.") from None
 
 
-def moment_of(name: str, given: Any, zone: str = "UTC") -> float:
+def moment_of(name: str, given: Moment, zone: str = "UTC") -> float:
     """A moment in seconds since 1970: a datetime, a date, a text like 2026-03-02 09:00, or these seconds.
 
     What does not say its time zone is in ``zone``.
@@ -136,7 +140,7 @@ def moment_of(name: str, given: Any, zone: str = "UTC") -> float:
     return number(name, given, low=_FIRST, high=_LAST)
 
 
-def seconds_of(now: Any) -> float:
+def seconds_of(now: Moment | None) -> float:
     """A moment, as :func:`moment_of` takes it, in UTC where it does not say its zone; now if None.
 
     >>> seconds_of(datetime(2026, 3, 9))

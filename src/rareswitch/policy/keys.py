@@ -17,8 +17,10 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from types import ModuleType
+from typing import Literal
 
 from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
 
@@ -119,15 +121,14 @@ def _hmac(key: HmacKey, content: str) -> str:
     return hmac.new(key.secret, content.encode(), hashlib.sha256).hexdigest()
 
 
-def ed25519() -> Any:
+def ed25519() -> ModuleType:
     """The module of that name of ``cryptography``."""
     try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
+        return import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     except ImportError as error:
         raise MissingExtraError(
             "Ed25519 needs cryptography. Install it with: pip install 'rareswitch[sign]'"
         ) from error
-    return ed25519
 
 
 _LINE = re.compile(rb"(hmac-sha256|ed25519-private|ed25519-public):((?:[0-9a-fA-F]{2})+)\s*")

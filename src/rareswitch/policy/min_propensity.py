@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, kind, number, sealed, unmasked
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.policy.kernels import raise_to
+from rareswitch.policy.samplers import raise_to
 
 
 @kind("min_propensity")

@@ -29,10 +29,9 @@ from rareswitch.core import (
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Features
-from rareswitch.policy.kernels import draw_arms, eliminate
 from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
 from rareswitch.policy.min_propensity import MinPropensity
-from rareswitch.policy.samplers import Baseline, Blend, Elimination, with_baseline
+from rareswitch.policy.samplers import Baseline, Elimination, draw_arms, eliminate, parts_of, with_baseline
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,7 +59,7 @@ class Chosen:
     """What a policy decided for one request of records."""
 
     #: The id of the chosen arm, as the caller gave it.
-    arm: Any
+    arm: str | int
     #: Where that arm stands among those that were offered.
     arm_index: int
     #: The exact probability with which the policy chooses that arm.
@@ -105,11 +104,7 @@ class Policy:
         vars(self).update(dim=dim, edition=edition, eliminations=tuple(self.eliminations))
         if not callable(getattr(self.sampler, "probabilities", None)):
             raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
-        samplers: list[Sampler] = [self.sampler]
-        while samplers:
-            sampler = samplers.pop()
-            if isinstance(sampler, Blend):
-                samplers += [sampler.main, sampler.explorer]
+        for sampler in parts_of(self.sampler):
             if isinstance(sampler, Baseline) and self.eliminations:
                 raise ParameterError(
                     "a policy that plays what the caller names is the first one, before any elimination: an arm that "
@@ -117,8 +112,7 @@ class Policy:
                 )
             for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
                 held = getattr(sampler, part, None)
-                none = part == "matrices" and held is not None and not len(held)
-                if held is not None and not none and held.shape[-1] != dim:
+                if held is not None and held.size and held.shape[-1] != dim:
                     raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {dim}.")
         if self.features is not None and not isinstance(self.features, Features):
             raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
@@ -143,14 +137,7 @@ class Policy:
     @cached_property
     def needs_baseline(self) -> bool:
         """Whether it plays the arm that the caller names, so that one must be named with every decision."""
-        samplers: list[Sampler] = [self.sampler]
-        while samplers:
-            sampler = samplers.pop()
-            if isinstance(sampler, Baseline):
-                return True
-            if isinstance(sampler, Blend):
-                samplers += [sampler.main, sampler.explorer]
-        return False
+        return any(isinstance(sampler, Baseline) for sampler in parts_of(self.sampler))
 
     @cached_property
     def _estimates(self) -> FloatArray:
@@ -237,7 +224,15 @@ class Policy:
         )
         return made
 
-    def decide_records(self, context: Any, arms: Any = None, *, id: Any, seed: int, baseline: Any = None) -> Chosen:  # noqa: A002
+    def decide_records(
+        self,
+        context: Any,
+        arms: Any = None,
+        *,
+        id: str | int,  # noqa: A002
+        seed: int,
+        baseline: str | int | None = None,
+    ) -> Chosen:
         """Choose an arm for one request of records: what :meth:`decide` chooses given their vectors.
 
         Parameters

@@ -15,7 +15,7 @@ import pytest
 import rareswitch
 from rareswitch.core.validation import _all_finite
 from rareswitch.lanes import announced, compiled
-from rareswitch.policy.kernels import blend
+from rareswitch.policy.samplers import blend
 
 PACKAGE = Path(rareswitch.__file__).parent
 OUTER = """
@@ -99,7 +99,7 @@ def test_a_change_of_the_row_operations_is_seen(tmp_path: Path) -> None:
 
     assert run() == "8"
     (before,) = kept(tmp_path / "own")[::2]
-    edit(tmp_path / "rareswitch" / "lanes" / "operations.py", "WIDTH = 8", "WIDTH = 4")
+    edit(tmp_path / "rareswitch" / "lanes" / "kernel.py", "WIDTH = 8", "WIDTH = 4")
     assert run() == "4"
     (after,) = kept(tmp_path / "own")[::2]
     assert after != before

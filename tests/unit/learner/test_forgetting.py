@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rareswitch.belief import Posterior
-from rareswitch.belief.logistic import expanded, logistic_posterior
-from rareswitch.belief.posterior import logistic
+from rareswitch.belief.posterior import expanded, logistic, logistic_posterior
 from rareswitch.core import FloatArray, Stats
 from rareswitch.learner import Foresight, Rows, State, Summary
 from rareswitch.learner.foresight import LOGISTIC

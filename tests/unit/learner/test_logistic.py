@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 
 from rareswitch.belief import Posterior, posterior
-from rareswitch.belief.logistic import (
+from rareswitch.belief.planning import prospects
+from rareswitch.belief.posterior import (
     LEVEL_SPREAD,
     PASSES,
+    Link,
     Search,
     expanded,
+    logistic,
     logistic_belief,
     logistic_posterior,
     next_point,
     values_of,
 )
-from rareswitch.belief.planning import prospects
-from rareswitch.belief.posterior import Link, logistic
 from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
 from rareswitch.core.codec import pack, unpack
 from rareswitch.errors import BatchError, FileFormatError, LevelWarning, ParameterError, ShapeError, UnsuitableError

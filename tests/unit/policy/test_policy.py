@@ -16,7 +16,7 @@ from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, Sha
 from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
-from rareswitch.policy.kernels import widest
+from rareswitch.policy.samplers import widest
 from reference.batched import eliminated, mask
 
 DIM, ARMS = 4, 9
