@@ -97,9 +97,9 @@ def _advise(names: list[str], worlds: dict[str, World], horizon: int, design_tol
     lines, factor = [], 1.0 + design_tol
     for name, world in worlds.items():
         notes = [world.describe()] if hasattr(world, "describe") else []
-        advice = recommend(dim=world.dim, arms=world.arms, horizon=horizon)
-        if advice.proven == "batch-linucb-kw" and any("dg" in learner for learner in names):
-            notes.append(f"{advice.proven_reason} Learning a design (dg) cannot improve the bound.")
+        problem = Problem(dim=world.dim, arms=world.arms, horizon=horizon)
+        if any("dg" in learner for learner in names) and (best := problem.best()).learner == "batch-linucb-kw":
+            notes.append(f"{problem.why(best)} Learning a design (dg) cannot improve the bound.")
         if "rarely-switch-suplinucb" in names and horizon < world.dim**3:
             notes.append(
                 f"T = {horizon} is below d³ = {world.dim**3}: the bound of rarely-switch-suplinucb is vacuous, as the "
