@@ -62,7 +62,7 @@ class HasSets(Protocol):
     def available(self) -> BoolArray: ...
 
 
-#: What :func:`context_sets` takes.
+#: What :func:`context_sets` takes, which refuses all else.
 SetsLike: TypeAlias = ArrayLike | HasSets
 
 
@@ -74,7 +74,7 @@ def sets_of(dim: int, contexts: SetsLike, available: ArrayLike | None = None) ->
     return sets
 
 
-def context_sets(contexts: SetsLike, available: ArrayLike | None = None) -> Sets:
+def context_sets(contexts: Any, available: ArrayLike | None = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of available arms (n, K) or (K,).
 
     Anything that has ``contexts`` and ``available`` is taken apart. What this function returned can be given again, in
@@ -85,11 +85,10 @@ def context_sets(contexts: SetsLike, available: ArrayLike | None = None) -> Sets
     """
     if type(contexts) is Sets and available is None:  # checked already
         return contexts
-    held: Any = contexts
-    if type(held) is not np.ndarray and hasattr(held, "contexts") and hasattr(held, "available"):
+    if type(contexts) is not np.ndarray and hasattr(contexts, "contexts") and hasattr(contexts, "available"):
         if available is not None:
-            raise ShapeError(f"{type(held).__name__} holds a mask already; pass contexts.contexts to give another.")
-        contexts, available = held.contexts, held.available
+            raise ShapeError(f"{type(contexts).__name__} holds a mask already; pass contexts.contexts to give another.")
+        contexts, available = contexts.contexts, contexts.available
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
     if single:

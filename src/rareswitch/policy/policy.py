@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ from rareswitch.core import (
 )
 from rareswitch.design import Sampler
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
-from rareswitch.features import Features
+from rareswitch.features import Features, OfferedArms, Record
 from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
 from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.samplers import Baseline, Elimination, draw_arms, eliminate, parts_of, with_baseline
@@ -226,8 +226,8 @@ class Policy:
 
     def decide_records(
         self,
-        context: Any,
-        arms: Any = None,
+        context: Record | None,
+        arms: OfferedArms = None,
         *,
         id: str | int,  # noqa: A002
         seed: int,
