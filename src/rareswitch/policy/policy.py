@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -174,7 +174,7 @@ class Policy:
         contexts: SetsLike,
         available: ArrayLike | None = None,
         *,
-        ids: ArrayLike,
+        ids: Any,
         seed: int,
         baseline: ArrayLike | None = None,
         protected: ArrayLike | None = None,

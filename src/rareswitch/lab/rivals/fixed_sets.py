@@ -16,6 +16,7 @@ from rareswitch.core import (
     BoolArray,
     FloatArray,
     Sets,
+    SetsLike,
     context_sets,
     finite_array,
     kind,
@@ -215,7 +216,7 @@ class Allocation:
             raise ShapeError("weights must be (K,), one for each arm of the set; got none.")
         vars(self).update(weights=probability_vector("weights", weights))
 
-    def probabilities(self, contexts: npt.ArrayLike, available: npt.ArrayLike | None = None) -> FloatArray:
+    def probabilities(self, contexts: SetsLike, available: npt.ArrayLike | None = None) -> FloatArray:
         sets = context_sets(contexts, available)
         arms = sets.available.shape[1]
         shares = np.pad(self.weights, (0, max(0, arms - len(self.weights))))[:arms]
