@@ -150,7 +150,7 @@ def prospects(
 
 
 def unseen_directions(belief: Posterior, sets: ContextSets, *, known: int) -> FloatArray:
-    """(d, d) the :func:`~rareswitch.learner.posterior.ignorance` of a plan that sees these sets.
+    """(d, d) the :func:`~rareswitch.belief.posterior.ignorance` of a plan that sees these sets.
 
     A direction is seen where an arm of the sets has it, chosen or not, or where one of the ``known`` decisions told of
     it. Parameters of an arm that is yet to come, or of users of a kind that is, are not.

@@ -28,7 +28,8 @@ class Rewards:
     --------
     Clicks, of which only those within a day are heard of; no click is a reward of 0:
 
-    >>>     >>> Rewards(window=timedelta(days=1), default=0)
+    >>> from datetime import timedelta
+    >>> Rewards(window=timedelta(days=1), default=0)
     Rewards(window=86400.0, default=0.0, several='one', kind=None, clip=None)
 
     Amounts of which a few may be very large: what is learned from lies between 0 and 200.

@@ -31,7 +31,7 @@ from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, Sh
 from rareswitch.features import Features, OfferedArms, Record
 from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
 from rareswitch.policy.min_propensity import MinPropensity
-from rareswitch.policy.samplers import Baseline, Elimination, draw_arms, eliminate, parts_of, with_baseline
+from rareswitch.policy.samplers import Baseline, Elimination, draw_arms, eliminate, samplers_in, with_baseline
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -104,7 +104,7 @@ class Policy:
         vars(self).update(dim=dim, edition=edition, eliminations=tuple(self.eliminations))
         if not callable(getattr(self.sampler, "probabilities", None)):
             raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
-        for sampler in parts_of(self.sampler):
+        for sampler in samplers_in(self.sampler):
             if isinstance(sampler, Baseline) and self.eliminations:
                 raise ParameterError(
                     "a policy that plays what the caller names is the first one, before any elimination: an arm that "
@@ -112,7 +112,8 @@ class Policy:
                 )
             for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
                 held = getattr(sampler, part, None)
-                if held is not None and held.size and held.shape[-1] != dim:
+                empty = part == "matrices" and held is not None and not len(held)
+                if held is not None and not empty and held.shape[-1] != dim:
                     raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {dim}.")
         if self.features is not None and not isinstance(self.features, Features):
             raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
@@ -137,7 +138,7 @@ class Policy:
     @cached_property
     def needs_baseline(self) -> bool:
         """Whether it plays the arm that the caller names, so that one must be named with every decision."""
-        return any(isinstance(sampler, Baseline) for sampler in parts_of(self.sampler))
+        return any(isinstance(sampler, Baseline) for sampler in samplers_in(self.sampler))
 
     @cached_property
     def _estimates(self) -> FloatArray:

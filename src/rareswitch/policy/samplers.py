@@ -456,9 +456,9 @@ class Blend:
         return mixed[0] if sets.single else mixed
 
 
-def parts_of(sampler: Sampler) -> Iterator[Sampler]:
+def samplers_in(sampler: Sampler) -> Iterator[Sampler]:
     """A sampler and, where it is a blend, those that are in it."""
     yield sampler
     if isinstance(sampler, Blend):
-        yield from parts_of(sampler.main)
-        yield from parts_of(sampler.explorer)
+        yield from samplers_in(sampler.main)
+        yield from samplers_in(sampler.explorer)

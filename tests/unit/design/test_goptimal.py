@@ -145,13 +145,15 @@ def test_other_number_types_and_layouts_are_accepted() -> None:
 
 
 def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rareswitch.design import goptimal, kernels, sampling
+    from rareswitch.design import goptimal, sampling
+
+    design_sets = goptimal.design_sets
 
     def fails_on_odd(contexts, available, tol, weights, leverages, *rest):  # type: ignore[no-untyped-def]
-        kernels.design_sets(contexts, available, tol, weights, leverages, *rest)
-        rest[-1][1::2] = kernels.NOT_MET
+        design_sets(contexts, available, tol, weights, leverages, *rest)
+        rest[-1][1::2] = goptimal.NOT_MET
         if len(contexts) == 1:
-            rest[-1][:] = kernels.NOT_MET
+            rest[-1][:] = goptimal.NOT_MET
 
     monkeypatch.setattr(goptimal, "design_sets", fails_on_odd)
     contexts = Gaussian(dim=2, arms=3).draw(4, seed=5).contexts

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from golden.record_state import FILE, LEARNER, SEED, rows, world
-from rareswitch.belief import planning
 from rareswitch.core import Stats
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
