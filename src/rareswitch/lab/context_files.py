@@ -102,7 +102,7 @@ def _from_table(path: Path, set_column: str) -> ContextFile:
         name for name in table.columns if name == set_column or (set_column == "set" and name.lower() == "set")
     ]
     if not sets_of_rows and set_column != "set":
-        table.check_column(set_column)
+        table.check_column(set_column, option="--set-column")
     features = [name for name in table.columns if name not in sets_of_rows]
     if not features:
         raise FileFormatError(f"{path}: there is no feature column beside '{set_column}'.")

@@ -124,8 +124,8 @@ def test_the_command_converts_and_says_so(tmp_path: Path, capsys: pytest.Capture
     options = ["--columns", "arm=item", "reward=click", "--propensities", "estimate", "--within", "slot"]
     assert main(["convert", str(source), str(tmp_path / "log.parquet"), *options, "--where", "slot=1"]) == 0
     said = capsys.readouterr().out
-    assert "2 decisions, 2 of them rewarded, 2 arms, without vectors" in said
-    assert "propensities are estimated: arm frequencies within each policy and slot" in said
+    assert "2 decisions, 2 rewarded, 2 arms, no vectors" in said
+    assert "estimated propensities: arm frequencies within each policy and slot" in said
     assert main(["convert", str(tmp_path / "log.parquet"), str(tmp_path / "log.dsjson")]) == 0
     again = read_dsjson(tmp_path / "log.dsjson")
     columns = {"arm": "item", "reward": "click"}
@@ -150,7 +150,7 @@ def test_commands_take_the_names_of_columns(ending: str, tmp_path: Path, capsys:
     assert main(["evaluate", source, "--columns", "item"]) == 2
     assert "--columns must be NAME=VALUE; got 'item'" in capsys.readouterr().err
     assert main(["evaluate", "spring.db", "spring", *columns]) == 2
-    assert "--columns are those of files" in capsys.readouterr().err
+    assert "--columns are for files" in capsys.readouterr().err
 
 
 def test_nothing_heavy_is_imported_with_the_room() -> None:

@@ -174,11 +174,13 @@ def test_a_missing_plot_extra_is_named(
 def test_uncertified_designs_are_named_and_give_status_1(
     many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rareswitch.design import goptimal, kernels
+    from rareswitch.design import goptimal
+
+    design_sets = goptimal.design_sets
 
     def fails_on_second(*arguments: Any) -> None:
-        kernels.design_sets(*arguments)
-        arguments[-1][1] = kernels.NOT_MET
+        design_sets(*arguments)
+        arguments[-1][1] = goptimal.NOT_MET
 
     monkeypatch.setattr(goptimal, "design_sets", fails_on_second)
     assert main(["design", str(many), "--json", "--plot", str(many.parent / "x.png"), "--plot-set", "1"]) == 1
