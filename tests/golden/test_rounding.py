@@ -82,20 +82,30 @@ def test_experiments_verify_however_linear_algebra_rounds(env: str, request: pyt
     assert [entry.verdict for entry in verification.policies].count("rounding") >= 3
 
 
+AVX512 = "pni sse4_2 avx avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
+
+
 @pytest.mark.parametrize(
-    ("machine", "instructions", "names", "skipped"),
+    ("machine", "instructions", "default", "names", "skipped"),
     [
-        ("x86_64", "pni sse4_2 avx avx2 fma", ["Prescott", "Sandybridge"], ["SkylakeX"]),
-        ("x86_64", "pni sse4_2", ["Prescott"], ["Sandybridge", "Haswell", "SkylakeX"]),
-        ("aarch64", "asimd atomics sve", ["ARMV8", "NEOVERSEN1"], []),
-        ("x86_64", "", [], ["Prescott", "Nehalem", "Sandybridge", "Haswell", "SkylakeX", "other kernels"]),
+        ("x86_64", "pni sse4_2 avx avx2 fma", "Haswell", ["Prescott", "Sandybridge"], ["SkylakeX"]),
+        ("x86_64", AVX512, "Zen", ["Prescott", "SkylakeX"], []),
+        ("x86_64", AVX512, "Cooperlake", ["Prescott", "Haswell"], []),
+        ("x86_64", "pni sse4_2", "Nehalem", ["Prescott"], ["Sandybridge", "Haswell", "SkylakeX"]),
+        ("aarch64", "asimd atomics sve", "neoversev1", ["ARMV8", "NEOVERSEN1"], []),
+        ("x86_64", "", "", [], ["Prescott", "Nehalem", "Sandybridge", "Haswell", "SkylakeX", "other kernels"]),
     ],
 )
 def test_kernels_that_a_processor_cannot_run_are_skipped_by_name(
-    machine: str, instructions: str, names: list[str], skipped: list[str], monkeypatch: pytest.MonkeyPatch
+    machine: str,
+    instructions: str,
+    default: str,
+    names: list[str],
+    skipped: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("reference.processors.instructions", lambda: frozenset(instructions.split()))
-    chosen, lines = other_kernels(KERNELS[machine])
+    chosen, lines = other_kernels(KERNELS[machine], default)
     assert [kernel.name for kernel in chosen] == names
     assert len(lines) == len(skipped)
     assert all(name in line for name, line in zip(skipped, lines, strict=True))
