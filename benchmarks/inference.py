@@ -131,7 +131,7 @@ def value_run(name: str, seed: int, data: str | None, tables: str | None) -> dic
     )
     candidates = candidates_of(made, seed)
     log = adaptive_log(made, seed, Foresight(dim=made.dim, horizon=3000, policies=8), 0.3)
-    found = rareswitch.evaluate(log, candidates)
+    found = rareswitch.evaluate(log, candidates, simultaneous=False)  # each is counted by itself
     outcome = {}
     for label, candidate in candidates.items():
         value, truth = found[label], truth_of(made, candidate, seed)
