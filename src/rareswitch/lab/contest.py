@@ -196,7 +196,7 @@ ENTRANTS: dict[str, Entrant] = {
     "foresight 16 reserve 4": Entrant(
         learner="foresight", kind="other", settings={"policies": 16, "reserve": 4}, slow=True
     ),
-    "foresight forget 0.5": Entrant(learner="foresight", kind="rare", settings={"discount": 0.5}, slow=True),
+    "foresight discount 0.5": Entrant(learner="foresight", kind="rare", settings={"discount": 0.5}, slow=True),
     **_each("linucb", "adaptive", "confidence", SCALES),
     **_each("thompson", "adaptive", "scale", SCALES),
     **_each("linmed", "adaptive", "greedy", GREEDY, slow=True),

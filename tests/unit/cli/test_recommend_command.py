@@ -2,9 +2,14 @@ import json
 
 import pytest
 
-from rareswitch.cli import main
+from rareswitch.cli import learners, main
+from rareswitch.plan import CONTEXTS
 
 SIZES = ["--dim", "10", "--arms", "20"]
+
+
+def test_kinds_of_contexts_are_those_of_the_library() -> None:
+    assert learners.CONTEXTS == CONTEXTS  # written again there, as the library loads NumPy
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_relatives_enter_the_field() -> None:
     assert set(field) < set(ten)
     assert not any("reserve" in label or "discount" in label for label in ten)
     changing = choose_entrants(suite="changing")
-    added = {"foresight reserve 2", "foresight 16 reserve 4", "foresight forget 0.5"}
+    added = {"foresight reserve 2", "foresight 16 reserve 4", "foresight discount 0.5"}
     assert set(changing) == {*field, *added}
     assert {"foresight", "foresight 16", "thompson 0.5", "linucb 1", "pure-exploitation geometric"} <= set(field)
     assert {label for label in ENTRANTS if label.startswith("thompson-grid ")} <= set(field)
