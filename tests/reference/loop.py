@@ -10,6 +10,18 @@ import numpy as np
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, Rows, State, Summary
 
+#: Learners whose policies rest on all decisions, whoever made them: they begin with a log, or with a baseline.
+BEGIN_WITH_LOGS = (
+    "foresight",
+    "oful",
+    "batched-thompson",
+    "linucb-grid",
+    "thompson-grid",
+    "linmed-grid",
+    "pure-exploitation",
+    "rho",
+)
+
 
 def rows_of(state: State, world: World, seed: int, *, first: int | None = None, count: int | None = None) -> Rows:
     """What came of the current policy's decisions from ``first`` on; of all that are planned, by default."""

@@ -21,21 +21,11 @@ from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, State, make_l
 from rareswitch.log import DecisionLog, summarize_source, write
 from rareswitch.plan import known_regret
 from rareswitch.policy import MinPropensity, new_key
+from reference.loop import BEGIN_WITH_LOGS
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS, ROWS = 3, 4, 600
 WORLD = LinearWorld(source=Gaussian(dim=DIM, arms=ARMS))
-#: Learners of which policies rest on all decisions, whoever made them.
-TAKING = {
-    "foresight",
-    "oful",
-    "batched-thompson",
-    "linucb-grid",
-    "thompson-grid",
-    "linmed-grid",
-    "pure-exploitation",
-    "rho",
-}
 
 
 def log_of(seed: int, count: int = ROWS, **told: Any) -> DecisionLog:
@@ -64,8 +54,8 @@ def close(one: Stats, other: Stats) -> bool:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_learners_that_pool_all_decisions_begin_with_a_log(name: str) -> None:
     learner = make_learner(name, dim=DIM, arms=DIM if name == "base" else ARMS, horizon=1000)
-    assert learner.begins_with_logs == (name in TAKING)
-    if name not in TAKING:
+    assert learner.begins_with_logs == (name in BEGIN_WITH_LOGS)
+    if name not in BEGIN_WITH_LOGS:
         with pytest.raises(ParameterError, match=f"warm: {name} concludes from batches of its own"):
             learner.begin(warm=summarize_source(make_learner("foresight", dim=DIM), log_of(1)))
         return

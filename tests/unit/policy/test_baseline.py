@@ -12,19 +12,9 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner
 from rareswitch.policy import Baseline, Blend, Elimination, Policy, policy_from_bytes, policy_to_bytes
+from reference.loop import BEGIN_WITH_LOGS
 
 DIM, ARMS, SHARE = 3, 5, 0.3
-#: Learners that begin with a baseline.
-TAKING = (
-    "foresight",
-    "oful",
-    "batched-thompson",
-    "linucb-grid",
-    "thompson-grid",
-    "linmed-grid",
-    "pure-exploitation",
-    "rho",
-)
 #: Learners whose arms are unit vectors.
 PLAIN = ("base", "fixed-set-elimination", "e4")
 
@@ -114,7 +104,7 @@ def made(name: str) -> Learner:
     return make_learner(name, **{key: value for key, value in told.items() if key in taken})
 
 
-@pytest.mark.parametrize("name", TAKING)
+@pytest.mark.parametrize("name", BEGIN_WITH_LOGS)
 def test_learners_begin_with_a_baseline_and_go_on_without_it(name: str) -> None:
     learner = made(name)
     state = learner.begin(baseline=SHARE)
@@ -132,7 +122,7 @@ def test_learners_begin_with_a_baseline_and_go_on_without_it(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(LEARNERS.keys() - set(TAKING)))
+@pytest.mark.parametrize("name", sorted(LEARNERS.keys() - set(BEGIN_WITH_LOGS)))
 def test_learners_whose_later_policies_rest_on_the_first_refuse_a_baseline(name: str) -> None:
     with pytest.raises(ParameterError, match=f"first policy of {name} .* Use foresight, or begin without a baseline"):
         made(name).begin(baseline=SHARE)
