@@ -7,7 +7,8 @@ children of tests can be interrupted; tests that take long are marked.
 import os
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -76,3 +77,15 @@ def postgres(postgres_server: str) -> Iterator[str]:
     """The URL of a database, one for each worker: experiments in it need names of their own."""
     with database(postgres_server, f"rareswitch-{os.getpid()}") as url:
         yield url
+
+
+@pytest.fixture
+def store_url(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """The address of a kind of store, the same at every call of a test."""
+
+    def url(kind: str) -> str:
+        if kind == "postgres":
+            return str(request.getfixturevalue("postgres"))
+        return {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}[kind]
+
+    return url

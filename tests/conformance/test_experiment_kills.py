@@ -9,8 +9,8 @@ from rareswitch.store import sqlite
 from reference.experiment_crowd import Crowd
 from reference.experiment_kills import NOTED, Killed, Moment, occurrences
 from reference.experiment_play import Plan
+from reference.rows import SHARED
 
-DATABASES = ("sqlite", "postgres")
 #: One batch and an update, then some decisions: short.
 SHORT = Plan(batches=1, more=6)
 KILLS = (
@@ -19,7 +19,7 @@ KILLS = (
 )
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=SHARED)
 def url(request: pytest.FixtureRequest) -> str | None:
     """Where experiments are kept; None: in SQLite files of their own."""
     return str(request.getfixturevalue("postgres")) if request.param == "postgres" else None

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,9 +14,9 @@ from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
+from reference.rows import STORES
 
 pytestmark = pytest.mark.usefixtures("short_plans")
-STORES = ("memory", "sqlite", "postgres")
 HORIZON, BATCH = 200, 12
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
 CLICKS = make_world("clicks", dim=3, arms=4, noise=0.5)
@@ -25,10 +24,9 @@ Begin = Callable[..., Experiment]
 
 
 @pytest.fixture(params=STORES)
-def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Begin:
+def begin(request: pytest.FixtureRequest, store_url: Callable[[str], str]) -> Begin:
     """Begins an experiment in a store of each kind."""
-    arm_indices = {"memory": "memory:", "sqlite": f"sqlite:///{tmp_path}/trial.db"}
-    url = arm_indices[request.param] if request.param in arm_indices else str(request.getfixturevalue("postgres"))
+    url = store_url(request.param)
 
     def begun(**more: Any) -> Experiment:
         told: dict[str, Any] = {"dim": 3, "horizon": HORIZON, "policies": 4, "seed": 7, "now": 0.0}

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,40 +13,24 @@ from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Store, Totals, open_store, reward_value
 from rareswitch.store.postgres import PostgresStore
 from reference.plain_store import PlainStore
-from reference.rows import decision, decisions, reward, version
+from reference.rows import SHARED, STORES, decision, decisions, reward, version
 
-STORES = ("memory", "sqlite", "postgres")
-#: Those that other processes can open too.
-SHARED = ("sqlite", "postgres")
-Place = Callable[[str], str]
-
-
-@pytest.fixture
-def arm_index(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
-    """The URL of a kind of store."""
-
-    def url(kind: str) -> str:
-        if kind == "postgres":
-            return str(request.getfixturevalue("postgres"))
-        files = {"sqlite": f"sqlite:///{tmp_path}/trial.db"}
-        return files.get(kind, "memory:")
-
-    return url
+Address = Callable[[str], str]
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, arm_index: Place) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, store_url: Address) -> Iterator[Store]:
     """A store with a first version and nothing else."""
-    opened = open_store(arm_index(request.param), uuid4().hex)
+    opened = open_store(store_url(request.param), uuid4().hex)
     opened.create("{}", version(1))
     yield opened
     opened.close()
 
 
 @pytest.fixture(params=SHARED)
-def shared(request: pytest.FixtureRequest, arm_index: Place) -> tuple[str, str]:
+def shared(request: pytest.FixtureRequest, store_url: Address) -> tuple[str, str]:
     """The URL of a new experiment and its name."""
-    url, name = arm_index(request.param), uuid4().hex
+    url, name = store_url(request.param), uuid4().hex
     opened = open_store(url, name)
     opened.create("{}", version(1))
     opened.close()
@@ -87,14 +70,14 @@ def test_cautions_are_counted_once_for_each_decision_that_is_new(store: Store, r
     assert store.cautions() == wanted
     assert store.totals().repeated_decisions == 2
     if store.url != "memory:":  # another process sees them too
-        other = open_store(request.getfixturevalue("arm_index")(request.node.callspec.params["store"]), store.name)
+        other = open_store(request.getfixturevalue("store_url")(request.node.callspec.params["store"]), store.name)
         assert other.cautions() == wanted
         other.close()
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_an_experiment_is_created_once(kind: str, arm_index: Place) -> None:
-    store = open_store(arm_index(kind), uuid4().hex)
+def test_an_experiment_is_created_once(kind: str, store_url: Address) -> None:
+    store = open_store(store_url(kind), uuid4().hex)
     with pytest.raises(StoreError, match=r"Create|no experiment"):
         store.description()
     store.create('{"learner": "≤ ☃"}', version(1))
@@ -107,9 +90,9 @@ def test_an_experiment_is_created_once(kind: str, arm_index: Place) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_closed_store_neither_reads_nor_writes(kind: str, arm_index: Place) -> None:
-    store = open_store(arm_index(kind), uuid4().hex)
+@pytest.mark.parametrize("kind", SHARED)
+def test_a_closed_store_neither_reads_nor_writes(kind: str, store_url: Address) -> None:
+    store = open_store(store_url(kind), uuid4().hex)
     store.create("{}", version(1))
     for _ in range(2):
         store.close()
@@ -310,13 +293,13 @@ def test_exports_go_on_where_they_stopped(store: Store) -> None:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_a_long_history_reads_as_it_does_in_plain_lists(
-    kind: str, arm_index: Place, monkeypatch: pytest.MonkeyPatch
+    kind: str, store_url: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Versions in any order; rewards before, after and between decisions, twice, several of one, and others instead."""
     monkeypatch.setattr("rareswitch.store.store.STEP", 9)
     monkeypatch.setattr("rareswitch.store.store.SETS", 5)
     rng = np.random.default_rng(7)
-    stores: list[Any] = [PlainStore(), open_store(arm_index(kind), uuid4().hex)]
+    stores: list[Any] = [PlainStore(), open_store(store_url(kind), uuid4().hex)]
     for store in stores:
         store.create("{}", version(1))
     marks: list[list[Marks]] = [[], []]

@@ -8,6 +8,10 @@ from rareswitch.store import DecisionRow, RewardRow, VersionRow
 
 DIM, ARMS = 3, 4
 
+#: Kinds of stores, and those of them that other processes can open too; the fixture ``store_url`` has their addresses.
+STORES = ("memory", "sqlite", "postgres")
+SHARED = ("sqlite", "postgres")
+
 
 def version(number: int) -> VersionRow:
     return VersionRow(

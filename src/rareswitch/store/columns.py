@@ -173,9 +173,9 @@ class Slice:
     def _offers(self, decisions: NDArray[np.void]) -> Offers:
         """What was offered, as far as it was kept, checked with all that is known of these decisions."""
         rows = np.flatnonzero([data is not None for data in decisions["contexts"]])
-        columns = DecisionRow._fields[: DecisionRow._fields.index("cautions")]
-        offers = decisions[rows]
-        known = [DecisionRow(*values) for values in zip(*(offers[name].tolist() for name in columns), strict=True)]
+        names, offers = [name for name in DecisionRow._fields if name in decisions.dtype.names], decisions[rows]
+        values = zip(*(offers[name].tolist() for name in names), strict=True)
+        known = [DecisionRow(**dict(zip(names, row, strict=True))) for row in values]
         self._check(np.array(of_contexts(known)), offers["set_checksum"], "context set of decision", offers["seq"])
         baselines = [-1 if arm_index is None else arm_index for arm_index in offers["baseline"]]
         return Offers(

@@ -17,6 +17,7 @@ import pytest
 
 from rareswitch.errors import ParameterError, StoreError
 from rareswitch.store import Store, experiment_names, open_store
+from rareswitch.store.rows import SCHEMA
 from reference.postgres import database, start
 from reference.rows import decision, decisions, reward, version
 
@@ -149,7 +150,7 @@ def test_another_schema_is_refused_and_both_versions_named(
                 store.create("{}", version(1))
             with psycopg.connect(url) as remote:
                 remote.execute(changed.encode())
-        told = rf"schema version {schema};.*writes version 1\. Open it with"
+        told = rf"schema version {schema};.*writes version {SCHEMA}\. Open it with"
         with closing(open_store(url, "trial")) as store:
             with pytest.raises(StoreError, match=told):
                 store.head()
