@@ -109,6 +109,8 @@ class Wait(Result, frozen=True, kw_only=True):
     #: Decisions that are missing; of ``last`` those at which the schedule ends.
     more: int | None = None
     policy: int | None = None
+    #: Of ``last``: the most policies that the schedule may make, where it says so.
+    most: int | None = None
 
 
 class Due(Result, frozen=True, kw_only=True):
@@ -179,7 +181,8 @@ class Schedule(ABC):
         if len(ends) <= self.last_is_end:
             end = ends[0] if ends else End(None)
             more = None if end.at is not None else end.decisions
-            wait = Wait(kind="last", policy=progress.policies, at=end.at, zone=self.in_zone, more=more)
+            most = getattr(self, "policies", None)
+            wait = Wait(kind="last", policy=progress.policies, most=most, at=end.at, zone=self.in_zone, more=more)
             return Due(now=False, waits=(wait,))
         end, waits = ends[0], list[Wait]()
         at = None if end.at is None else datetime.fromtimestamp(end.at, zone_of(self.in_zone))

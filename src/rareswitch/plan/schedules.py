@@ -30,8 +30,7 @@ class LearnerSchedule(Schedule):
 
     >>> progress = replace(Progress.beginning(0.0), planned=(40, 60, 150))
     >>> print(LearnerSchedule().due(progress))
-    Next update: after 40 more decisions (0 of 40).
-    Next update: no decisions yet.
+    Next update: after 40 more decisions (0 of 40); no decisions yet.
     """
 
     kind: ClassVar[str] = "planned"

@@ -87,18 +87,21 @@ def wait_text(wait: Wait, *, cli: bool = False) -> str:
         return f"none, no policy is planned after this one (to go on, advance with {forecast}, the decisions to come)"
     until = when or (f"{several(wait.more, 'decision')} in all" if wait.more is not None else "")
     last = f"none, policy {wait.policy} is the last of the schedule{until and f', until {until}'}"
+    if wait.most is not None and wait.policy is not None and wait.policy < wait.most:
+        last = f"none, another policy would not pay with the decisions expected{until and f' until {until}'} (policy "
+        last += f"{wait.policy} of up to {wait.most})"
     return f"{last} (to make another, advance with {parameter('force', cli=cli)})"
 
 
 @as_text.register
 def due_text(due: Due, *, cli: bool = False) -> str:
-    """Whether an update is due, or a line for each thing that it waits for."""
+    """Whether an update is due, or what it waits for."""
     return waits_text(() if due.now else due.waits, cli=cli)
 
 
 def waits_text(waits: tuple[Wait, ...], *, cli: bool = False) -> str:
-    """A line for each; where there is none, the update is due."""
-    return "\n".join(f"Next update: {as_text(wait, cli=cli)}." for wait in waits) or "Next update: due now."
+    """All conditions that the next update waits for; where there is none, it is due."""
+    return f"Next update: {'; '.join(as_text(wait, cli=cli) for wait in waits) or 'due now'}."
 
 
 @as_text.register

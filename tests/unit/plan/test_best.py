@@ -111,6 +111,15 @@ def test_dates_move_with_the_rate_that_is_seen() -> None:
     assert schedule.due(seen(1.0, 1000)).now
 
 
+def test_where_too_little_comes_it_says_that_no_further_update_would_pay() -> None:
+    due = BestSchedule(**DATED).due(seen(49.9, 2))
+    assert not due.now
+    assert str(due) == (
+        "Next update: none, another policy would not pay with the decisions expected until Tue 21 April 2026, 00:00 UTC "
+        "(policy 1 of up to 6) (to make another, advance with force=True)."
+    )
+
+
 def test_the_forecast_adds_up_to_the_end_at_the_rate_seen() -> None:
     forecast = BestSchedule(**DATED).forecast(seen(10.0, 10_000))
     assert isinstance(forecast, tuple)

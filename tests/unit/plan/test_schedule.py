@@ -89,7 +89,7 @@ def test_the_forecast_is_that_of_the_batches_after_an_update_now() -> None:
 def test_nothing_is_due_where_there_is_nothing_to_learn_from() -> None:
     none, unrewarded = AfterCounts(decisions=1).due(after(0)), AfterCounts(decisions=10).due(after(10, rewarded=False))
     assert [wait.kind for wait in none.waits] == ["decisions", "no decisions"]
-    assert str(none).endswith("Next update: no decisions yet.")
+    assert str(none) == "Next update: after 1 more decision (0 of 1); no decisions yet."
     assert str(unrewarded) == "Next update: no rewards yet (10 decisions)."
     young = AfterCounts(decisions=10).due(after(10, window=3 * DAY))
     assert str(young) == "Next update: Sat 7 March 2026, 12:00 UTC (first rewards, 3-day window)."
