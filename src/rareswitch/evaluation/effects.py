@@ -21,7 +21,7 @@ from rareswitch.evaluation.candidates import Always, Playable, Played, played
 from rareswitch.evaluation.evaluate import source_of
 from rareswitch.evaluation.groups import MOST_GROUPS, By, Groups, groups_of
 from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, p_value_of, summed, term_of
-from rareswitch.evaluation.refusals import DRIFTED, batch_reasons, few_rewards, log_cautions, refusals
+from rareswitch.evaluation.refusals import DRIFTED, batch_reasons, few_rewards, log_cautions, outlier_cautions, refusals
 from rareswitch.evaluation.results import BatchPart, Effect, Effects, Heterogeneity
 from rareswitch.evaluation.scoring import Columns, Scores, Texts, row_scores, score
 from rareswitch.features import Features
@@ -209,9 +209,9 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
     """The effect of an arm, in a group or for all, with its p-value not yet corrected."""
     one, other = scores.candidates[f"+{arm}"], scores.candidates[f"-{arm}"]
     which = one.applies if group is None else one.applies & (scores.labels == group)
-    sides = {arm: one.by_batch(group), _words(against): other.by_batch(group)}
+    sides = {repr(arm): one.by_batch(group), _words(against): other.by_batch(group)}
     reasons = [scores.mismatch] if scores.mismatch else []
-    for name, supports in sides.items():
+    for name, supports in () if reasons else sides.items():
         reasons += [
             f"showing {name}: {reason[0].lower()}{reason[1:]}"
             for reason in refusals([*supports.values()])[1]
@@ -220,7 +220,7 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
     if not which.any():
         reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
     parts, terms, used = [], list[BatchMean](), list[Columns]()
-    for batch in sides[arm]:
+    for batch in sides[repr(arm)]:
         at: BoolArray = which & (scores.batches == batch)
         faults = {name: batch_reasons(supports[batch]) for name, supports in sides.items()}
         why = "; ".join(f"showing {name}: {fault[0]}" for name, fault in faults.items() if fault)
@@ -276,7 +276,10 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
         interval=combined(pooled, level=level),
         p_value=p_value_of(total),
         error=math.sqrt(total.variance),
-        cautions=tuple(_cautions(parts, terms)),
+        cautions=(
+            *_cautions(parts, terms),
+            *outlier_cautions([(row_scores("dr", columns), columns.rewards) for columns in used]),
+        ),
     )
 
 
@@ -292,7 +295,7 @@ def _cautions(parts: Iterable[BatchPart], terms: Sequence[BatchMean]) -> Iterabl
 
 
 def _words(against: str) -> str:
-    return {BASELINE: "the baseline", REST: "another arm"}.get(against, against)
+    return {BASELINE: "the baseline", REST: "another arm"}.get(against, repr(against))
 
 
 def _differ(effects: Sequence[Effect]) -> Heterogeneity | None:

@@ -15,8 +15,17 @@ from typing import Literal
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray
+from rareswitch.errors import several
 from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, iid, quantile_of_level, term_of
-from rareswitch.evaluation.refusals import DRIFTED, few_rewards, log_cautions, refusals
+from rareswitch.evaluation.refusals import (
+    DRIFTED,
+    ZERO,
+    faulty_batches,
+    few_rewards,
+    log_cautions,
+    outlier_cautions,
+    refusals,
+)
 from rareswitch.evaluation.results import BatchValue, Difference, Interval, Value
 from rareswitch.evaluation.scoring import ESTIMATORS, Columns, Estimator, Scores, row_scores
 from rareswitch.evaluation.support import Support, overlap, weight_counts
@@ -95,7 +104,7 @@ class Question:
         if self.alone and (reasons or len(able) < len(order)):
             reasons = (_NO_WEEK,)
         if self.scores.mismatch:
-            reasons = (self.scores.mismatch, *reasons)
+            reasons = (self.scores.mismatch,)  # what weights say besides is not to be trusted
         if not order:
             reasons = ("no decision is for it.",)
         if not reasons and (reasons := self._few(able, self.settings.pooling)) and not self._few(able, "stationary"):
@@ -171,6 +180,15 @@ class Question:
     def drift(self) -> float:
         """The p-value of all batches having the same value."""
         return drift_p_value([self.term(batch, self.settings.estimator) for batch in self.able])
+
+    def outliers(self) -> list[str]:
+        """That a single decision holds most of the variance of the value."""
+        parts = []
+        for batch, share in self.shares(self.settings.pooling).items():
+            columns = self.columns[batch]
+            rows = row_scores(self.settings.estimator, columns)
+            parts.append((share / len(rows) * rows, columns.rewards))
+        return outlier_cautions(parts, bounded=self.settings.bounds is not None)
 
     def narrower(self) -> float:
         """How many times as wide traffic shares make the interval as precision would, as far as weights tell it."""
@@ -285,7 +303,9 @@ def lift(scores: Scores, baseline: str, settings: Settings) -> tuple[Difference,
         week_lift = replace(whole, which=which, known=known_of, alone=True).difference(
             f"week of {monday:%Y-%m-%d}", "baseline"
         )
-        parts.append(replace(week_lift, assumes=f"without {few} decisions of other policies") if few else week_lift)
+        parts.append(
+            replace(week_lift, assumes=f"without {several(few, 'decision')} of other policies") if few else week_lift
+        )
     return tuple(parts)
 
 
@@ -356,10 +376,11 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     if applies < scores.rewarded:
         others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
         cautions.append(f"{others} are left out: they {scored.otherwise}.")
-    left = [str(batch + 1) for batch in question.known if batch not in able]
-    if left and able:
-        them = f"batch{'es' * (len(left) > 1)} {', '.join(left)}"
-        cautions.append(f"{them} excluded: almost no overlap with this policy.")
+    if able:
+        order = [*question.known]
+        for _, places, reason in faulty_batches([*question.known.values()]):
+            left = ", ".join(str(order[place] + 1) for place in places)
+            cautions.append(f"batch{'es' * (len(places) > 1)} {left} excluded: {reason}")
     if scored.by_row:
         cautions.append("it was given as probabilities: if rewards of this log made them, they flatter it.")
     if question.reasons:
@@ -367,9 +388,10 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     missed = max((question.known[batch].unsupported or 0.0) for batch in able)
     if missed > 0.0:
         cautions.append(
-            f"up to {100.0 * missed:.2g} % of its play had probability 0 in the log: the interval is longer by that "
-            "share of the range of rewards, which is that of the arms that were shown."
+            f"up to {100.0 * missed:.2g} % of its play {ZERO}: the interval is longer by that share of the "
+            "range of rewards, which is that of the arms that were shown."
         )
+    cautions += question.outliers()
     if (drift := question.drift()) < DRIFTED:
         cautions.append(
             f"the value drifted between batches (p = {drift:.2g}): contexts or rewards changed over time, and the "

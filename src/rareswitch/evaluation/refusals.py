@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from rareswitch.core import FloatArray, percent_text
 from rareswitch.errors import several
-from rareswitch.evaluation.support import MAX_UNSUPPORTED, Support, effective
-from rareswitch.log import Source
+from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, effective
+from rareswitch.log import Source, StoredLog
 
 #: Below this p-value it is said that batches disagree.
 DRIFTED = 0.001
@@ -29,9 +31,37 @@ def log_cautions(log: Source, *, known: int, rewarded: int, waiting: int = 0) ->
         found.append(
             f"{missing:,} of {known:,} decisions have no reward and are left out: what is said is about those that "
             "have one, and is wrong if rewards are missing because of what was shown or earned. Where no reward means "
-            "that nothing was earned, say so: Rewards(default=0)."
+            f"that nothing was earned, {'say so: Rewards(default=0)' if isinstance(log, StoredLog) else 'give 0'}."
         )
     return [*found, *log.cautions]
+
+
+def outlier_cautions(parts: Sequence[tuple[FloatArray, FloatArray]], *, bounded: bool = True) -> list[str]:
+    """That a single decision holds more than half of the variance of an estimate.
+
+    Parameters
+    ----------
+    parts
+        By batch, what each decision (n,) adds to the estimate, up to one factor, and the rewards (n,).
+    bounded
+        Whether it is known where rewards lie.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> outlier_cautions([(rewards := np.array([1.0, 2.0, 1.0, 90.0]), rewards)])
+    ['one decision, with the reward 90, holds 75 % of the variance of the estimate: ...']
+    """
+    pulls = np.concatenate([rows - rows.mean() for rows, _ in parts])
+    squares = np.square(pulls / (np.abs(pulls).max() or 1.0))  # squares of huge rewards have no floating-point number
+    rewards, worst, total = np.concatenate([part for _, part in parts]), int(squares.argmax()), float(squares.sum())
+    if squares[worst] <= 0.5 * total:
+        return []
+    least = "" if bounded or rewards.min() < 0.0 else ", and say what rewards can be: bounds=(0, …)"
+    return [
+        f"one decision, with the reward {rewards[worst]:,.6g}, holds {percent_text(float(squares[worst]) / total)} of "
+        f"the variance of the estimate: look whether it is a mistake, or clip rewards{least}."
+    ]
 
 
 #: Decisions that must carry a batch for it to be used, and all used ones together. With fewer, intervals that know
@@ -52,17 +82,39 @@ def batch_reasons(support: Support) -> tuple[str, ...]:
     >>> batch_reasons(Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5)))
     ('the mean weight is 0.50 and should be 1, give or take 0.1: 50 % of what this policy would show ...',)
     """
-    return tuple(_reason(kind, support) for kind in _faults(support))
+    fault = _fault(support)
+    return (_reason(fault, support),) if fault else ()
 
 
-def _faults(support: Support) -> list[str]:
+#: All that may be wrong with a batch that has decisions, and of these what exploration mends.
+_FAULTS = ("unsupported", "unseen", "unrewarded", "mean weight", "uneven")
+_NO_OVERLAP = ("unsupported", "unseen", "uneven")
+ZERO = f"had probability 0 in the log, or below 1/{MOST_WEIGHT:,.0f} of this policy's"
+
+
+def _fault(support: Support) -> str:
+    """What is wrong with a batch; empty where nothing is."""
     if support.count == 0:
-        return ["nothing"]
+        return "nothing"
     if (support.unsupported or 0.0) > MAX_UNSUPPORTED:
-        return ["unsupported"]
+        return "unsupported"
     if support.unlikely:
-        return ["mean weight"]
-    return ["uneven"] if support.carried < BATCH_CARRIED else []
+        if support.weights == 0.0 and (support.unrewarded or support.known < support.count):
+            return "unrewarded" if support.unrewarded else "unseen"
+        return "mean weight"
+    return "uneven" if support.carried < BATCH_CARRIED else ""
+
+
+def faulty_batches(supports: Sequence[Support]) -> list[tuple[str, list[int], str]]:
+    """What is wrong with batches: the kind, in which of them (from 0), and the reason in words."""
+    faults, causes = [_fault(support) for support in supports], []
+    for kind in _FAULTS:
+        if places := [place for place, fault in enumerate(faults) if fault == kind]:
+            faulty = [supports[place] for place in places]
+            best = max(faulty, key=lambda support: support.carried)
+            one = best if kind == "uneven" else sum(faulty, Support.zero())
+            causes.append((kind, places, _reason(kind, one)))
+    return causes
 
 
 def _reason(kind: str, support: Support) -> str:
@@ -73,17 +125,20 @@ def _reason(kind: str, support: Support) -> str:
     if kind == "unsupported":
         seen = f" (mean weight {weight:.2f}, should be 1)" if weight < 1.0 else ""
         return (
-            f"{percent_text(support.unsupported or 0.0)} of what this policy would show had probability 0 in the "
-            f"log{seen}; at most {percent_text(MAX_UNSUPPORTED)} may be missing."
+            f"{percent_text(support.unsupported or 0.0)} of what this policy would show {ZERO}{seen}; at most "
+            f"{percent_text(MAX_UNSUPPORTED)} may be missing."
         )
-    if kind == "mean weight":
-        missing = supported - weight
-        shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
-        return (
-            f"the mean weight is {weight:.2f} and should be {supported:.3g}, give or take "
-            f"{support.mean_weight_error:.2g}: {shown}propensities are wrong."
-        )
-    return _uneven_text(support.count, support.carried, BATCH_CARRIED)
+    if kind == "unrewarded":
+        return "no decision that showed what this policy would has a reward: wait, or find out where they are lost."
+    if kind == "uneven":
+        return _uneven_text(support.count, support.carried, BATCH_CARRIED)
+    missing = supported - weight if support.known < support.count else 0.0
+    shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
+    return (
+        f"the mean weight is {weight:.2f} and should be {supported:.3g}, give or take "
+        f"{support.mean_weight_error:.2g}: {shown}propensities are wrong, or decisions or their rewards are missing "
+        "(for instance where only clicks are recorded)."
+    )
 
 
 def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -104,15 +159,15 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     >>> kept
     ()
     >>> print(reasons[0])
-    50 % of what this policy would show had probability 0 in the log (mean weight 0.50, should be 1); ...
+    50 % of what this policy would show had probability 0 in the log, or below 1/20,000 ... (mean weight 0.50, ...
     >>> print(reasons[-1])
     Exploration would make it answerable: with min_propensity=0.2 ... 250 more decisions, with ... about 1,000.
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:
         return (), (_sentence(_nothing_text(left_out)),)
-    faults = [_faults(support) for support in supports]
-    kept = tuple(batch for batch, found in enumerate(faults) if not found)
+    faults = faulty_batches(supports)
+    kept = tuple(batch for batch in range(len(supports)) if not _fault(supports[batch]))
     used = [supports[batch] for batch in kept]
     together = sum(used, Support.zero())
     ess = effective(used)
@@ -121,13 +176,9 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
     if ess >= EFFECTIVE and carried >= CARRIED and not unlikely:
         return kept, ()
     reasons = []
-    for kind in ("unsupported", "mean weight", "uneven"):
-        faulty = [support for support, found in zip(supports, faults, strict=True) if kind in found]
-        if faulty:
-            best = max(faulty, key=lambda support: support.carried)
-            reason = _reason(kind, best if kind == "uneven" else sum(faulty, Support.zero()))
-            where = "all" if len(faulty) == len(supports) else f"{len(faulty)} of"
-            reasons.append((f"in {where} {len(supports)} batches, " if len(supports) > 1 else "") + reason)
+    for _, places, reason in faults:
+        where = "all" if len(places) == len(supports) else f"{len(places)} of"
+        reasons.append((f"in {where} {len(supports)} batches, " if len(supports) > 1 else "") + reason)
     if unlikely:
         reasons.append(_reason("mean weight", together))
     if used and carried < CARRIED and (ess >= EFFECTIVE or carried < 0.5 * ess):
@@ -137,7 +188,8 @@ def refusals(supports: Sequence[Support], *, left_out: int = 0) -> tuple[tuple[i
         count = several(together.count if used else whole.count, "decision")
         few = f"{where}{count} tell as much as {ess:.0f} of this policy itself; {EFFECTIVE:.0f} are needed."
         reasons.append(few if used else f"none of the {several(len(supports), 'batch')} can answer ({count}).")
-    reasons.append(_remedy_text(needed(whole), _as_it_is(supports[-1])))
+    if not unlikely and all(kind in _NO_OVERLAP for kind, *_ in faults):
+        reasons += _remedy(whole, supports[-1])
     return kept, tuple(map(_sentence, reasons))
 
 
@@ -167,14 +219,15 @@ def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
     common = min(counts, key=lambda one: counts[one])
     if counts[common] >= LEAST_REWARDS:
         return ()
+    count = round(counts[common])
     return (
-        f"{counts[common]:.0f} rewards other than {common:g} support this candidate; {LEAST_REWARDS} are needed for an "
-        "interval that holds. Wait for more of them, or show its arms more often.",
+        f"{several(count, 'reward')} other than {common:g} support{'s' * (count == 1)} this candidate; {LEAST_REWARDS} "
+        "are needed for an interval that holds. Wait for more of them, or show its arms more often.",
     )
 
 
-def needed(support: Support) -> tuple[tuple[float, int], ...]:
-    """What exploration would make a candidate answerable: two floors, and for how many decisions each.
+def needed(support: Support, least: float = 0.0) -> tuple[tuple[float, int], ...]:
+    """What exploration would make a candidate answerable: two floors above ``least``, and for how many decisions each.
 
     Where every offered arm has the probability f at least, E w² = E Σ π²/μ ≤ E Σ π²/f whatever else the policy plays,
     with equality for a candidate that shows what the policy never would; then E w³ = E Σ π³/f².
@@ -188,7 +241,8 @@ def needed(support: Support) -> tuple[tuple[float, int], ...]:
     second, third = support.concentration / support.count, support.cubes / support.count
     decisions = max(EFFECTIVE * second, CARRIED * third**2 / second**3)
     floors = [floor for floor in _FLOORS if floor * support.arms <= 0.5] or [0.5 / support.arms]
-    return tuple((floor, _rounded_up(decisions / floor)) for floor in floors[:3:2])
+    higher = [floor for floor in floors if floor > least * (1.0 + 1e-9)]
+    return tuple((floor, _rounded_up(decisions / floor)) for floor in higher[:3:2])
 
 
 def _as_it_is(latest: Support) -> int | None:
@@ -227,18 +281,21 @@ def _nothing_text(left_out: int) -> str:
     )
 
 
-def _remedy_text(options: tuple[tuple[float, int], ...], as_it_is: int | None) -> str:
-    """Of (floor, decisions), and of the decisions that would do with the latest policy, where any number would."""
-    also = "" if as_it_is is None else f"about {as_it_is:,} more decisions of the latest policy would answer"
-    if not options:
-        return also + "." if also else "decisions with more than one arm on offer would help."
-    (floor, decisions), *others = options
-    text = f"{also}; or e" if also else "e"
-    text += (
-        f"xploration would make it answerable: with min_propensity={floor:g} (the least probability of every offered "
-        f"arm) about {decisions:,} more decisions"
-    )
-    return text + "".join(f", with min_propensity={floor:g} about {decisions:,}" for floor, decisions in others) + "."
+def _remedy(whole: Support, latest: Support) -> list[str]:
+    """How many decisions would do with the latest policy, and how many with more exploration than it has."""
+    if whole.arms < 2:
+        return ["decisions with more than one arm on offer would help."]
+    as_it_is, texts = _as_it_is(latest), []
+    if as_it_is is not None:
+        texts.append(f"about {as_it_is:,} more decisions of the latest policy would answer")
+    if options := needed(whole, latest.least if latest.known else 0.0):
+        (floor, decisions), *others = options
+        texts.append(
+            f"exploration would make it answerable: with min_propensity={floor:g} (the least probability of every "
+            f"offered arm) about {decisions:,} more decisions"
+            + "".join(f", with min_propensity={floor:g} about {decisions:,}" for floor, decisions in others)
+        )
+    return [f"{'; or '.join(texts)}."] if texts else []
 
 
 def _sentence(text: str) -> str:

@@ -113,6 +113,12 @@ class Value:
         """Whether there is a number."""
         return self.interval is not None
 
+    @property
+    def traffic(self) -> float:
+        """The share of its decisions that the value is of; less than 1 where batches cannot tell, 1 without a value."""
+        total = sum(batch.decisions for batch in self.batches)
+        return min(1.0, self.overlap.decisions / total) if self.answered and total else 1.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:

@@ -7,7 +7,7 @@ v(x) = Σ π(a | x) q̂(x, a).
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol, get_args
 
@@ -243,6 +243,7 @@ class Given:
 
 ReadProgress = Callable[[int, int], None]
 Texts = NDArray[np.str_]
+_GIVE = "Give the rewards of its decisions, one number each, or none where it is not known."
 #: How far a recorded propensity may be from that of its policy, as rounding may have it.
 _ROUNDING = 1e-9
 
@@ -363,8 +364,8 @@ def score(
         )
     if not parts:
         raise ParameterError(
-            f"none of the {known} decisions of this log has a reward: nothing can be "
-            "evaluated. Where rewards count only after a window, say as of when: trial.logged(now=…)."
+            f"none of the {known} decisions of this log has a reward: nothing can be evaluated. "
+            + ("Their windows are still open: wait, or say as of when, trial.logged(now=…)." if waiting else _GIVE)
         )
     calibration = None if source.estimated else tally.calibration()  # estimated ones fit by construction
     if calibration is not None and calibration.stops:
@@ -402,6 +403,8 @@ class _Scorer:
         self._name, self._candidate, self._otherwise = name, candidate, ""
         self._parts: list[tuple[FloatArray, FloatArray, BoolArray]] = []
         self._supports: dict[tuple[int, str], Support] = {}
+        #: The batches with decisions that showed what it would, and have no reward.
+        self._unrewarded: set[int] = set()
 
     def add(
         self,
@@ -416,6 +419,8 @@ class _Scorer:
         self._otherwise = otherwise or self._otherwise
         did = isinstance(self._candidate, str) and self._candidate == "logged"
         shares = probabilities[np.arange(len(log)), log.arm_indices]
+        if not isinstance(rewarded, slice):
+            self._unrewarded |= {*log.batches[(shares > 0.0) & ~rewarded].tolist()}
         weights = (shares if did else shares / log.propensities)[rewarded]
         weights = np.where(weights > MOST_WEIGHT, 0.0, weights)
         mine = np.ones(len(weights), dtype=np.bool_) if applies is None else applies[rewarded]
@@ -443,7 +448,10 @@ class _Scorer:
             weights=weights,
             expected=expected,
             applies=applies,
-            supports=self._supports,
+            supports={
+                cell: replace(support, unrewarded=cell[0] in self._unrewarded)
+                for cell, support in self._supports.items()
+            },
             otherwise=self._otherwise,
             by_row=isinstance(self._candidate, (np.ndarray, list)),
         )

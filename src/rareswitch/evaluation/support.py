@@ -68,12 +68,16 @@ class Support:
     #: Σ_x Σ_a π²/μ and π³/μ² over what μ could show; Σ w² and Σ w³ where only the propensity of chosen arms is known.
     second: float
     third: float
+    #: The least μ of an arm on offer, of the known ones; infinite where there are none.
+    least: float = math.inf
+    #: Whether decisions without a reward, of which these are not, showed what the candidate would.
+    unrewarded: bool = False
 
     @classmethod
     def zero(cls) -> Self:
         """Of no decisions."""
         sums = ("weights", "squares", "largest", "missed", "concentration", "cubes", "second", "third")
-        return cls(count=0, known=0, arms=0, **dict.fromkeys(sums, 0.0))
+        return cls(count=0, known=0, arms=0, least=math.inf, unrewarded=False, **dict.fromkeys(sums, 0.0))
 
     @classmethod
     def of(
@@ -100,9 +104,10 @@ class Support:
         if len(weights) == 0:
             return cls.zero()
         squares, seen = candidate * candidate, weights * weights
-        missed, second, third = 0.0, float(seen.sum()), float(seen @ weights)
+        missed, second, third, least = 0.0, float(seen.sum()), float(seen @ weights), math.inf
         if logging is not None:
             missed, second, third = _ratio_sums(candidate, logging)
+            least = float(logging.min(initial=math.inf, where=True if available is None else available))
         return cls(
             count=len(weights),
             known=0 if logging is None else len(weights),
@@ -115,12 +120,14 @@ class Support:
             arms=candidate.shape[1] if available is None else int(available.sum(axis=1).max()),
             second=second,
             third=third,
+            least=least,
         )
 
     def __add__(self, other: Self) -> Self:
-        most = ("largest", "arms")
+        most = ("largest", "arms", "unrewarded")
         pairs = {name: (value, getattr(other, name)) for name, value in vars(self).items()}
-        return type(self)(**{name: max(pair) if name in most else sum(pair) for name, pair in pairs.items()})
+        sums = {name: max(pair) if name in most else sum(pair) for name, pair in pairs.items()}
+        return type(self)(**sums | {"least": min(pairs["least"])})
 
     @property
     def mean_weight(self) -> float:

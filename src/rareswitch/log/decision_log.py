@@ -475,10 +475,9 @@ class KeyedSample:
         np.minimum.at(self.missing, batches[~has], ranks[~has])
         if (self.last > self.missing).any():
             raise FileFormatError(
-                f"{source}: some decisions have no contexts, and not those that a share of all would leave out: "
-                "sets were kept by something else than the hash of the id, so that values estimated from them could be "
-                "of other decisions than the rest. Keep the contexts of all decisions, or of those that "
-                "rareswitch.learner.sampled(ids, share) names."
+                f"{source}: context sets are missing for decisions that the hash sample would include, so those that "
+                "are there are not a random sample (for example only clicks). Keep the contexts of all decisions, "
+                "or of those that rareswitch.learner.sampled(ids, share) names."
             )
 
 

@@ -143,6 +143,8 @@ def _answers(evaluation: Evaluation) -> str:
         if evaluation.questions > 1:
             told += f"; those of the {evaluation.questions} candidates hold together (Bonferroni)"
         text += "\n" + _filled(f"value: reward per decision; {told}")
+    if parts := [f"{one.candidate} {percent_text(one.traffic)}" for one in evaluation.values if one.traffic < 1.0]:
+        text += "\n" + _filled(f"values of a part of the traffic, without batches that cannot tell: {', '.join(parts)}")
     return text
 
 

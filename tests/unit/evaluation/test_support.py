@@ -106,7 +106,10 @@ def test_play_that_could_not_be_shown_is_refused_with_its_share() -> None:
     support = support_of(np.full((count, arms), 1 / arms), logging)
     kept, reasons = refusals([support])
     assert kept == ()
-    assert reasons[0].startswith("27.3 % of what this policy would show had probability 0 in the log (mean weight 0.73")
+    assert reasons[0].startswith(
+        "27.3 % of what this policy would show had probability 0 in the log, or below 1/20,000"
+    )
+    assert "(mean weight 0.73" in reasons[0]
     assert "min_propensity=0.02" in reasons[-1]
     assert (support.weights**2 / support.squares) == pytest.approx(count)
 

@@ -275,5 +275,5 @@ def test_sets_that_were_kept_by_something_else_are_refused(begin_here: Begin) ->
     ids = [*range(20)]
     play(trial, ids)
     first = int(np.argmin(sample_order(id_keys(ids))))
-    with pytest.raises(FileFormatError, match="something else than the hash"):
+    with pytest.raises(FileFormatError, match="not a random sample"):
         [*changed(trial, first, contexts=None, names=None).chunks()]

@@ -117,6 +117,13 @@ def test_what_is_known_of_the_log_is_counted() -> None:
     assert "Earned: not identifiable." in evaluation_text(replace(told, earned=None))
 
 
+def test_a_value_of_a_part_of_the_traffic_says_so() -> None:
+    told = evaluation({"one": (0.17, 0.01), "other": (0.17, 0.01)})
+    part = replace(told.values[0], overlap=replace(told.values[0].overlap, decisions=1900))
+    text = evaluation_text(replace(told, values=(part, told.values[1])))
+    assert "values of a part of the traffic, without batches that cannot tell: one 25 %\n" in text
+
+
 def test_what_has_to_be_taken_for_granted_is_said() -> None:
     told = evaluation({"one": (0.17, 0.01)})
     granted = "as seen in batch 2, traffic taken to have been alike"
