@@ -368,7 +368,9 @@ def anytime(setup: Setup) -> Iterator[Row]:
             must=("anytime at most 5 %", bool(often <= 0.05)),
         )
         yield Row(
-            what=f"{name}: contain the interval for one look", measured=f"{contains:.1%}", must=("all", bool(contains == 1.0))
+            what=f"{name}: contain the interval for one look",
+            measured=f"{contains:.1%}",
+            must=("all", bool(contains == 1.0)),
         )
 
 
