@@ -173,7 +173,7 @@ class Slice:
     def _offers(self, decisions: NDArray[np.void]) -> Offers:
         """What was offered, as far as it was kept, checked with all that is known of these decisions."""
         rows = np.flatnonzero([data is not None for data in decisions["contexts"]])
-        names, offers = [name for name in DecisionRow._fields if name in decisions.dtype.names], decisions[rows]
+        names, offers = [name for name in DecisionRow._fields if name in (decisions.dtype.names or ())], decisions[rows]
         values = zip(*(offers[name].tolist() for name in names), strict=True)
         known = [DecisionRow(**dict(zip(names, row, strict=True))) for row in values]
         self._check(np.array(of_contexts(known)), offers["set_checksum"], "context set of decision", offers["seq"])

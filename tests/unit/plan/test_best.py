@@ -115,8 +115,8 @@ def test_where_too_little_comes_it_says_that_no_further_update_would_pay() -> No
     due = BestSchedule(**DATED).due(seen(49.9, 2))
     assert not due.now
     assert str(due) == (
-        "Next update: none, another policy would not pay with the decisions expected until Tue 21 April 2026, 00:00 UTC "
-        "(policy 1 of up to 6) (to make another, advance with force=True)."
+        "Next update: none, another policy would not pay with the decisions expected until Tue 21 April 2026, 00:00 "
+        "UTC (policy 1 of up to 6) (to make another, advance with force=True)."
     )
 
 
