@@ -39,7 +39,7 @@ V = TypeVar("V")
 #: How the key of a text id is written, of which the text itself is not kept.
 _KEY = re.compile("#[0-9a-f]{32}")
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,12}))?\s?(Z|[+-]\d\d:?\d\d)?")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.(\d{1,12}))?)?)\s?(Z|[+-]\d\d:?\d\d)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of lists of numbers.
 LISTS = ("behavior_probs", "contexts", "features")
@@ -500,13 +500,14 @@ def parse_ids(texts: Sequence[str]) -> KeyArray:
 def parse_time(text: str) -> float | None:
     """A time in ISO 8601 as seconds since 1970, to the nearest float; None where it is none.
 
-    >>> parse_time("1970-01-02T00:00:00.2500000Z"), parse_time("1970-01-01 01:00:00+01:00"), parse_time("soon")
+    >>> parse_time("1970-01-02T00:00:00.2500000Z"), parse_time("1970-01-01 01:00+01:00"), parse_time("soon")
     (86400.25, 0.0, None)
     """
     found = _TIME.fullmatch(text.strip())
     if found is None:
         return None
     day, clock, fraction, zone = found.groups()
+    clock = clock.partition(".")[0]
     try:
         moment = datetime.fromisoformat(f"{day}T{clock}{zone or 'Z'}") - _EPOCH
     except ValueError:

@@ -79,10 +79,8 @@ def warm_start_text(start: WarmStart, *, cli: bool = False) -> str:
 def novelty_text(novelty: Novelty, *, cli: bool = False) -> str:
     """Whether contexts are unlike the training contexts."""
     if novelty.unlike:
-        return (
-            f"New contexts: {novelty.value:.1f} × the uncertainty of the training contexts. An update would learn them."
-        )
-    return f"Contexts as before: {novelty.value:.1f} × the uncertainty of the training contexts."
+        return f"New kinds of requests: {novelty.value:.1f} × as uncertain as those learned from. An update would learn them."
+    return f"Requests resemble those learned from: {novelty.value:.1f} × as uncertain."
 
 
 @as_text.register

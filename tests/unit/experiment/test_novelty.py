@@ -37,7 +37,7 @@ def test_contexts_as_before_are_not_unlike(intercept: bool) -> None:
     found = novelty(learned(intercept), contexts(500, first=2000))
     assert not found.unlike
     assert 0.5 < found.value < 1.5
-    assert str(found).startswith("Contexts as before: ")
+    assert str(found).startswith("Requests resemble those learned from: ")
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -48,7 +48,7 @@ def test_features_that_were_never_seen_are_unlike_even_where_they_are_few(interc
     found = novelty(state, np.concatenate([old, new]))
     assert found.unlike
     assert found.value > 10.0
-    assert str(found).startswith("New contexts: ")
+    assert str(found).startswith("New kinds of requests: ")
 
 
 def test_a_single_odd_set_is_no_change() -> None:

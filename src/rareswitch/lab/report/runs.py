@@ -347,7 +347,9 @@ def run_table(runs: Sequence[Run]) -> str:
             header, rows = header[:k] + header[k + 1 :], [row[:k] + row[k + 1 :] for row in rows]
     notes = [", ".join(shared), "worst 5 %: mean regret of a learner's worst twentieth of the seeds, at least one."]
     if linear:
-        notes.append("beyond linear: regret against the best linear policy in hindsight; the rest nobody can learn.")
+        notes.append(
+            "beyond linear: regret against the best linear policy in hindsight; no linear policy can avoid the rest."
+        )
     if compared:
         winners = set(best.values())
         named = f"that of {winners.pop()}, the best," if len(winners) == 1 else "that of the best there"
