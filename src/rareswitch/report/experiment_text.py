@@ -79,7 +79,7 @@ def warm_start_text(start: WarmStart, *, cli: bool = False) -> str:
 def novelty_text(novelty: Novelty, *, cli: bool = False) -> str:
     """Whether contexts are unlike the training contexts."""
     if novelty.unlike:
-        return f"New kinds of requests: {novelty.value:.1f} × as uncertain as those learned from. An update would learn them."
+        return f"New kinds of requests: {novelty.value:.1f} × as uncertain as those learned from, until an update."
     return f"Requests resemble those learned from: {novelty.value:.1f} × as uncertain."
 
 
