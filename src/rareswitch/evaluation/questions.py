@@ -382,7 +382,10 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
             left = ", ".join(str(order[place] + 1) for place in places)
             cautions.append(f"batch{'es' * (len(places) > 1)} {left} excluded: {reason}")
     if scored.by_row:
-        cautions.append("it was given as probabilities: if rewards of this log made them, they flatter it.")
+        cautions.append(
+            "it was given as probabilities: if what was shown or earned made them, they flatter it, or its mean weight "
+            "is not 1."
+        )
     if question.reasons:
         return tuple(cautions)
     missed = max((question.known[batch].unsupported or 0.0) for batch in able)

@@ -264,7 +264,7 @@ ERRORS: dict[str, tuple[str, Callable[[Path], Value]]] = {
     "sets of clicks": ("not a random sample", lambda path: ask(sets_of_clicks(path / "l.parquet"), greedy)),
     "contradicting duplicates": ("ids must differ", lambda path: ask(csv(path / "log.csv", 31, 400), BLUE)),
 }
-CAUTIONED: dict[str, tuple[str, Callable[[], Value]]] = {
+CAUTIONED: dict[str, tuple[str, Callable[[], Value | Effect]]] = {
     "estimated, unseen age": ("were estimated", lambda: ask(
         estimated(by(OLD, [0.2, 0.8], [0.8, 0.2]), by(OLD, [0.3, 0.4], [0.1, 0.1])), BLUE)),
     "half of the zeros lost": ("are left out: .* missing.*give 0", lambda: ask(
@@ -276,6 +276,8 @@ CAUTIONED: dict[str, tuple[str, Callable[[], Value]]] = {
         log(6000, RATES, 41, recorded=TWO, all=False, **weeks([TWO, [0.57, 0.43], TWO], *PARTS)), BLUE)),
     "one huge order": (r"one decision, with the reward 50,000, holds .* bounds=\(0", lambda: ask(
         log(6000, [10, 10], 42, draw=orders), BLUE)),
+    "effect, one huge order": ("one decision, with the reward 50,000, holds", lambda: effect(
+        log(6000, [10, 10], 42, draw=orders), "blue", "red")),
 }
 ANSWERED: dict[str, Callable[[Path], tuple[Answer, Any]]] = {
     "two arms": lambda _: (sure(log(3000, RATES, 101), BLUE), 0.2),
@@ -354,7 +356,7 @@ def test_what_is_no_log_is_an_error(reason: str, case: Callable[[Path], Value], 
 
 
 @pytest.mark.parametrize(("caution", "case"), CAUTIONED.values(), ids=list(CAUTIONED))
-def test_what_no_check_can_see_is_said(caution: str, case: Callable[[], Value]) -> None:
+def test_what_no_check_can_see_is_said(caution: str, case: Callable[[], Value | Effect]) -> None:
     assert re.search(caution, "\n".join(case().cautions))
 
 
