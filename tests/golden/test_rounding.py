@@ -97,12 +97,7 @@ AVX512 = "pni sse4_2 avx avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
     ],
 )
 def test_kernels_that_a_processor_cannot_run_are_skipped_by_name(
-    machine: str,
-    instructions: str,
-    default: str,
-    names: list[str],
-    skipped: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    machine: str, instructions: str, default: str, names: list[str], skipped: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reference.processors.instructions", lambda: frozenset(instructions.split()))
     chosen, lines = other_kernels(KERNELS[machine], default)

@@ -5,14 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rareswitch.cli.options import (
-    add_options,
-    add_settings,
-    check_heeded,
-    duration_option,
-    given_key,
-    given_settings,
-)
+from rareswitch.cli.options import add_options, add_settings, check_heeded, duration_option, given_key, given_settings
 from rareswitch.cli.output import Output
 from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, is_experiment, read_records
 from rareswitch.errors import FileFormatError, InputError, ParameterError

@@ -191,12 +191,7 @@ def _write_parts(trial: "Experiment", options: argparse.Namespace) -> list[str]:
     rewards, policies = trial.description.rewards, [policy.id for policy in trial.policies]
     with ProgressBar("writing", quiet=options.quiet) as bar:
         return export_parts(
-            trial.store,
-            options.out,
-            policies=policies,
-            window=rewards.window,
-            default=rewards.default,
-            progress=bar,
+            trial.store, options.out, policies=policies, window=rewards.window, default=rewards.default, progress=bar
         )
 
 

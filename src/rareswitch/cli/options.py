@@ -291,10 +291,7 @@ USUAL: dict[str, OptionKind] = {
     "seed": {"metavar": "SEED", "type": int, "default": 0, "help": "of the world and the decisions (default 0)"},
     "seeds": {"metavar": "N", "type": int, "help": "runs of each (default %(default)s)"},
     "first_seed": {"metavar": "SEED", "type": int, "default": 0, "help": "the first of the seeds (default 0)"},
-    "engine": {
-        "default": "serial",
-        "help": "executor: serial, processes[:n] or dask:address (default serial)",
-    },
+    "engine": {"default": "serial", "help": "executor: serial, processes[:n] or dask:address (default serial)"},
     "out": {"metavar": "PARQUET", "help": "file of runs; finished ones are read from it, new ones are added"},
     "plot": {"metavar": "PNG", "help": "write a picture (needs rareswitch[plot])"},
     "quiet": {"action": "store_true", "help": "no progress bar"},

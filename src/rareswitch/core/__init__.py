@@ -1,24 +1,10 @@
 """What everything else stands on: arrays and their checks, context sets, randomness, sums, ids, files and executors."""
 
 from rareswitch.core import codec
-from rareswitch.core.choosing import (
-    gather,
-    highest,
-    keep_intervals,
-    largest,
-    pass_layers,
-    workspace,
-)
+from rareswitch.core.choosing import gather, highest, keep_intervals, largest, pass_layers, workspace
 from rareswitch.core.codec import canonical_json, check_value_count, decoding, encode, kind, name_of, plain_json
 from rareswitch.core.executors import make_executor, run_shards
-from rareswitch.core.files import (
-    lock,
-    pyarrow,
-    read_whole,
-    reading,
-    replacing,
-    write_whole,
-)
+from rareswitch.core.files import lock, pyarrow, read_whole, reading, replacing, write_whole
 from rareswitch.core.filesystems import exists, file_size, find_parts, is_url, making_file
 from rareswitch.core.parquet_files import opened_parquet, seal_footer
 from rareswitch.core.rng import (

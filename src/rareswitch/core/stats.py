@@ -224,11 +224,7 @@ class Stats:
         moment = self.moment + more * self.gram[:, -1]
         squares = self.square_sum + more * (self.moment[-1] + moment[-1])
         return _derived(
-            self,
-            moment=moment,
-            square_sum=max(0.0, float(squares)),
-            reward_sum=float(moment[-1]),
-            shift=float(shift),
+            self, moment=moment, square_sum=max(0.0, float(squares)), reward_sum=float(moment[-1]), shift=float(shift)
         )
 
     def scaled(self, weight: float) -> Self:

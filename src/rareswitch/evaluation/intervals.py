@@ -183,14 +183,7 @@ def quantile_of_level(level: float) -> float:
 LARGEST_BET = 0.5
 
 
-def bounded(
-    weights: FloatArray,
-    rewards: FloatArray,
-    *,
-    low: float,
-    high: float,
-    level: float = 0.95,
-) -> Interval:
+def bounded(weights: FloatArray, rewards: FloatArray, *, low: float, high: float, level: float = 0.95) -> Interval:
     """The value of rewards that are known to be within bounds, with an interval that holds after every row at once.
 
     Nothing is approximate: it holds for any number of rows, any policies and any weights, if propensities are exact.

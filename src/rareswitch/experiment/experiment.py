@@ -318,12 +318,7 @@ class Experiment:
         """
         self._check_key()
         return self._updates.advance(
-            now=seconds_of(now),
-            forecast=forecast,
-            force=force,
-            gate=gate,
-            executor=executor,
-            progress=progress,
+            now=seconds_of(now), forecast=forecast, force=force, gate=gate, executor=executor, progress=progress
         )
 
     def preview(

@@ -174,12 +174,7 @@ def judge(
     term = term_of(predicted + (weights - 1.0) * (residuals - residuals.mean()))
     # without any spread it plays as the incumbent, and its gain is certain
     bound = combined([term], level=1.0 - 2.0 * gate.level_of(look)).low if term.variance > 0.0 else term.value
-    return report(
-        promoted=bound > -gate.loss,
-        gain=term.value,
-        error=math.sqrt(term.variance),
-        bound=bound,
-    )
+    return report(promoted=bound > -gate.loss, gain=term.value, error=math.sqrt(term.variance), bound=bound)
 
 
 def linear_model(learner: Learner, state: State) -> Callable[[FloatArray], FloatArray]:

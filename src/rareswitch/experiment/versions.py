@@ -146,14 +146,7 @@ class Versions:
 
 
 def version_row(
-    number: int,
-    state: State,
-    *,
-    experiment: str,
-    summaries: bytes,
-    report: str,
-    time: float,
-    key: Key | None,
+    number: int, state: State, *, experiment: str, summaries: bytes, report: str, time: float, key: Key | None
 ) -> VersionRow:
     """A version as it is kept, signed where there is a key, and with its hash where there is none."""
     row = VersionRow(

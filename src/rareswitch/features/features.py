@@ -12,15 +12,7 @@ from typing import Any, Self, TypeAlias
 from rareswitch.core import codec, decoding, read_whole, result_text, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
-from rareswitch.features.fields import (
-    MOST_COLUMNS,
-    Arms,
-    Field,
-    FieldLayout,
-    check_flag,
-    check_word,
-    checked_text,
-)
+from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, check_flag, check_word, checked_text
 from rareswitch.features.fit import propose
 from rareswitch.features.records import Contexts, OfferedArms, Record
 

@@ -12,16 +12,7 @@ import numpy as np
 
 from rareswitch.core import LARGEST_SCALE, LONGEST, count_of, number
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.features.fields import (
-    ARM,
-    Arms,
-    Category,
-    Field,
-    Flag,
-    Hashed,
-    Number,
-    Vector,
-)
+from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed, Number, Vector
 from rareswitch.features.records import (
     ArmId,
     Contexts,
@@ -331,11 +322,7 @@ def _arm_columns(offers: Sequence[Offer], key: str) -> list[SampleColumn]:
 
 
 def _fields(
-    columns: Sequence[SampleColumn],
-    habits: Habits,
-    kinds: Mapping[str, str | Field],
-    dropped: set[str],
-    key: str,
+    columns: Sequence[SampleColumn], habits: Habits, kinds: Mapping[str, str | Field], dropped: set[str], key: str
 ) -> tuple[list[Field], dict[str, str]]:
     """What each column becomes, and what is said about it."""
     fields: list[Field] = []

@@ -40,15 +40,7 @@ from rareswitch.learner.one_model import (
     ThompsonSampling,
 )
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.rows import (
-    Rows,
-    attributed,
-    clip_bounds,
-    deduplicate,
-    in_seconds,
-    known_rewards,
-    row_hashes,
-)
+from rareswitch.learner.rows import Rows, attributed, clip_bounds, deduplicate, in_seconds, known_rewards, row_hashes
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import (
     count,

@@ -505,10 +505,7 @@ class ClicksModel(OneModel):
         rates = list[FloatArray]()
         if LOGISTIC in state.kept:
             least = LEAST_CLICKS / (1.0 + sum(batch.rewarded for batch in (*state.before, *state.past)))
-            rates = [
-                logistic(values_of(features, state.kept[LOGISTIC])),
-                values_of(features, state.kept[LINEAR]),
-            ]
+            rates = [logistic(values_of(features, state.kept[LOGISTIC])), values_of(features, state.kept[LINEAR])]
             rates = [np.clip(rate, least, 1.0 - least) for rate in rates]
         return (replace(plain, expansion=expanded(features, rewards, point, rates)),)
 

@@ -430,11 +430,7 @@ class Block(NamedTuple):
         return ChosenArms(indices.astype(np.int64), known)
 
     def chosen_indices(
-        self,
-        available: BoolArray,
-        features: FloatArray | None,
-        contexts: FloatArray | None,
-        named: ChosenArms | None,
+        self, available: BoolArray, features: FloatArray | None, contexts: FloatArray | None, named: ChosenArms | None
     ) -> IntArray:
         """(n,) where the chosen arms stand: by the column ``arm_index``, by their ids, or by their vectors."""
         count = len(available)

@@ -318,10 +318,7 @@ class BestSchedule(Schedule):
                 "the last day ('best:rate=2000,end=2026-06-01' on the command line)."
             )
         return replace(
-            self,
-            dim=self.dim or learner.dim,
-            policies=self.policies or planned or POLICIES,
-            decisions=decisions,
+            self, dim=self.dim or learner.dim, policies=self.policies or planned or POLICIES, decisions=decisions
         )
 
     def ends(self, progress: Progress) -> tuple[End, ...]:

@@ -26,10 +26,9 @@ def effects_title(found: Effects) -> str:
     """
     if not found.effects:
         return "There is no arm to compare."
-    against = {
-        BASELINE: "what would otherwise have been shown",
-        REST: "one of the others at random",
-    }.get(found.effects[0].against, found.effects[0].against)
+    against = {BASELINE: "what would otherwise have been shown", REST: "one of the others at random"}.get(
+        found.effects[0].against, found.effects[0].against
+    )
     arm = found.effects[0].arm if len({one.arm for one in found.effects}) == 1 and not _every(found) else "an arm"
     return f"What showing {shortened(arm)} in place of {shortened(against, 60)} adds to the reward of a decision"
 

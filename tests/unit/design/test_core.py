@@ -5,14 +5,7 @@ import numpy as np
 import pytest
 
 from rareswitch.core import ContextSets, FloatArray, IntArray
-from rareswitch.design import (
-    GOptimal,
-    Sampler,
-    core_identification,
-    core_learning,
-    staged_design,
-    variation,
-)
+from rareswitch.design import GOptimal, Sampler, core_identification, core_learning, staged_design, variation
 from rareswitch.design.distributional import Form
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Counterexample, Gaussian

@@ -198,8 +198,7 @@ def test_the_intervals_behind_the_floor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("horizon", "policies"),
-    [(h, u) for h in (2, 3, 7, 20, 100) for u in (None, 1, 2, 8, 50) if u is None or u <= h],
+    ("horizon", "policies"), [(h, u) for h in (2, 3, 7, 20, 100) for u in (None, 1, 2, 8, 50) if u is None or u <= h]
 )
 def test_any_horizon_and_any_number_of_updates(horizon: int, policies: int | None) -> None:
     world = make_world("varying", dim=6, arms=4, noise=0.5)

@@ -77,11 +77,7 @@ def test_late_rewards_count_as_if_they_had_been_there(name: str) -> None:
     summary, late = learner.summarize(state, second), learner.summarize(state, rows)
     assert (late.decided, late.rewarded, late.sample) == (len(rows), len(rows), None)
     found = learner.next(state, summary, late=[late])
-    in_time = replace(
-        state,
-        sums=late.stats,
-        past=(replace(state.past[0], rewarded=len(rows), stats=late.stats),),
-    )
+    in_time = replace(state, sums=late.stats, past=(replace(state.past[0], rewarded=len(rows), stats=late.stats),))
     expected = learner.next(in_time, summary)
     assert state_to_bytes(found) == state_to_bytes(expected)
     assert found.policy.id != learner.next(state, summary).policy.id

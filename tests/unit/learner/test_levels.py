@@ -88,19 +88,11 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
     ("given", "error", "words"),
     [
         ({"level": 1e9}, UnsuitableError, r"rewards lie around 1e\+09, within 2 of each other.*Set intercept=True, or"),
-        (
-            {"features": 1e-155},
-            UnsuitableError,
-            r"features must not all be below 1e-100 .*Multiply all features",
-        ),
+        ({"features": 1e-155}, UnsuitableError, r"features must not all be below 1e-100 .*Multiply all features"),
         ({"features": 1e-160}, UnsuitableError, r"features must not all be below 1e-100 in size"),
         ({"rewards": 1e-160}, UnsuitableError, r"rewards must not all be below 1e-100 in size"),
         ({"features": 1e200}, NonFiniteError, r"features must be at most 1e\+100 in size.*Divide all features"),
-        (
-            {"rewards": 1e200},
-            NonFiniteError,
-            r"rewards must be at most 1e\+100 .*index 1 is 8\.41\d*e\+199",
-        ),
+        ({"rewards": 1e200}, NonFiniteError, r"rewards must be at most 1e\+100 .*index 1 is 8\.41\d*e\+199"),
         ({"rewards": 1e308}, NonFiniteError, r"rewards must be at most 1e\+100 in size.*Divide all rewards"),
     ],
 )

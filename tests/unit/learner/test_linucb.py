@@ -9,14 +9,7 @@ import pytest
 from rareswitch import simulate
 from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
-from rareswitch.learner import (
-    OFUL,
-    LinUCB,
-    LinUCBGrid,
-    StaticGrid,
-    geometric_grid,
-    make_learner,
-)
+from rareswitch.learner import OFUL, LinUCB, LinUCBGrid, StaticGrid, geometric_grid, make_learner
 from rareswitch.policy import Optimistic
 from reference.loop import after, rows_of
 from reference.switching import optimist

@@ -170,10 +170,7 @@ HOSTILE = {
     ),
     "infinite reward": ("arm,reward,propensity\na,inf,0.5\n", "line 2: the column 'reward'"),
     "reward beyond floats": ("arm,reward,propensity\na,1e400,0.5\n", "reward"),
-    "NaN as propensity": (
-        "arm,reward,propensity\na,1,NaN\n",
-        "'propensity' must hold finite numbers",
-    ),
+    "NaN as propensity": ("arm,reward,propensity\na,1,NaN\n", "'propensity' must hold finite numbers"),
     "an empty propensity": ("arm,reward,propensity\na,1,\n", "line 2: the column 'propensity' must not be empty"),
     "a negative propensity": ("arm,reward,propensity\na,1,-0.5\n", "above 0 and at most 1"),
     "a propensity of 0": ("arm,reward,propensity\na,1,0\n", "above 0 and at most 1"),

@@ -4,13 +4,7 @@ from itertools import pairwise
 import pytest
 
 from rareswitch.lab.rivals.fixed_sets import growing_grid
-from rareswitch.learner import (
-    LEARNERS,
-    RarelySwitchSupLinUCB,
-    make_learner,
-    paper_design_grid,
-    paper_grid,
-)
+from rareswitch.learner import LEARNERS, RarelySwitchSupLinUCB, make_learner, paper_design_grid, paper_grid
 from rareswitch.plan.guarantees import (
     CONTEXTS,
     GUARANTEES,

@@ -286,11 +286,7 @@ FORMS = [
 
 @pytest.mark.parametrize("kind", FILES[:6])
 def test_files_that_are_something_else(
-    kind: str,
-    made: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    kind: str, made: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     wrong = []

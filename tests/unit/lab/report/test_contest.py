@@ -86,12 +86,7 @@ def test_each_world_has_its_own_best() -> None:
     found = verdict()
     best = {(world, kind): found.best(world, kind) for world in "uv" for kind in ("adaptive", "rare")}
     names = {key: None if s is None else s.entry for key, s in best.items()}
-    assert names == {
-        ("u", "adaptive"): "bold",
-        ("v", "adaptive"): "sure",
-        ("u", "rare"): "part",
-        ("v", "rare"): "lazy",
-    }
+    assert names == {("u", "adaptive"): "bold", ("v", "adaptive"): "sure", ("u", "rare"): "part", ("v", "rare"): "lazy"}
     assert found.best("u", "nothing") is None
 
 

@@ -76,10 +76,7 @@ def rewrite(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     [
         (lambda folder: shutil.rmtree(folder), "no such folder. Name a folder that holds users.csv, items.csv"),
         (lambda folder: (folder / "items.csv").unlink(), "there is no items.csv in it. Name a folder that holds"),
-        (
-            rewrite("users.csv", lambda s: s.replace("age", "years")),
-            "no column 'age'; it has user_id, years",
-        ),
+        (rewrite("users.csv", lambda s: s.replace("age", "years")), "no column 'age'; it has user_id, years"),
         (rewrite("users.csv", lambda s: s.splitlines()[0]), "users.csv: it holds no rows, only the names of columns"),
         (rewrite("users.csv", lambda s: ""), "users.csv: it is empty"),
         (rewrite("ratings.csv", lambda s: s + "1,2\n"), "2 cells, and there are 4 columns"),
