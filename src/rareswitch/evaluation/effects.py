@@ -94,7 +94,9 @@ def effects(
         share = 1.0 - (1.0 - level) / max(1, len(names))
         parts = [_effect(scores, one, other, name, share) for name in names]
         answers, differ = [_effect(scores, one, other, None, level), *_corrected(parts)], _differ(parts)
-    cautions = log_cautions(log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting)
+    cautions = log_cautions(
+        log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting, expired=scores.expired
+    )
     if apart := [name for name in compared if name not in {effect.arm for effect in answers}]:
         beside = "a baseline" if other == BASELINE else _words(other)
         cautions.insert(

@@ -371,7 +371,9 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     """What to bear in mind beside the number."""
     scores, able = question.scores, question.able
     scored = scores.candidates[question.name]
-    cautions = log_cautions(log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting)
+    cautions = log_cautions(
+        log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting, expired=scores.expired
+    )
     applies = int(scored.applies.sum())
     if applies < scores.rewarded:
         others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"

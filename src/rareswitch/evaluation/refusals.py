@@ -16,17 +16,22 @@ DRIFTED = 0.001
 _MISSING = 0.01
 
 
-def log_cautions(log: Source, *, known: int, rewarded: int, waiting: int = 0) -> list[str]:
+def log_cautions(log: Source, *, known: int, rewarded: int, waiting: int = 0, expired: int = 0) -> list[str]:
     """That propensities were estimated, and that rewards are missing of decisions whose arms are known.
 
-    ``waiting`` of them may still come.
+    ``waiting`` of them may still come, ``expired`` ones came after their window.
     """
     found = list[str]()
     if log.estimated:
         found.append(f"propensities were estimated ({log.estimated}): what is said is right only as far as these are.")
     if waiting:
         found.append(f"{waiting:,} of {known:,} decisions are left out until the window of their rewards is over.")
-    missing = known - rewarded - waiting
+    if expired:
+        found.append(
+            f"{expired:,} of {known:,} decisions are left out, as their reward came after its window: fast rewards are "
+            "over-represented. Lengthen the window, or say what such decisions earned: Rewards(window=…, default=0)."
+        )
+    missing = known - rewarded - waiting - expired
     if missing > _MISSING * known:
         found.append(
             f"{missing:,} of {known:,} decisions have no reward and are left out: what is said is about those that "

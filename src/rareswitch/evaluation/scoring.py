@@ -290,6 +290,8 @@ class Scores:
     decisions: int
     known: int
     waiting: int
+    #: Of these with a reward that came after its window.
+    expired: int
     #: None where propensities were estimated, or nothing tells.
     calibration: Calibration | None
     #: What is wrong with recorded propensities.
@@ -328,7 +330,7 @@ def score(
     batches = len(source.batch_names)
     own: Model = ArmMeans(batches) if source.dim is None else CrossFitted(source.dim, batches)
     predictor = own if model is None else Given(model)
-    decisions = known = waiting = 0
+    decisions = known = waiting = expired = 0
     for log in source.chunks(contexts=source.dim is None):
         decisions += len(log)
         if model is None:
@@ -347,6 +349,7 @@ def score(
         times = np.full(len(log), np.nan) if log.times is None else log.times
         rewarded = ~np.isnan(log.rewards)
         waiting += int((~rewarded & (times > source.open_from)).sum())
+        expired += 0 if log.expired is None else int(log.expired.sum())
         if rewarded.any():
             predicted, at = predictor.predict(log), slice(None) if rewarded.all() else rewarded
             labels = np.zeros(len(log), dtype=np.str_) if groups is None else groups(log)
@@ -382,6 +385,7 @@ def score(
         decisions=decisions,
         known=known,
         waiting=waiting,
+        expired=expired,
         calibration=calibration,
         mismatch=mismatch,
     )

@@ -42,7 +42,7 @@ MOST_LISTS = 1 << 16
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10
 #: Columns with an entry for each decision, and of these the ones with an entry for each of its arms.
-COLUMNS = ("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines", "times")
+COLUMNS = ("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines", "times", "expired")
 BY_ARM = {"available": False, "contexts": 0.0, "behavior_probs": 0.0, "codes": -1}
 
 
@@ -123,6 +123,8 @@ class DecisionLog:
     ids: KeyArray = None  # type: ignore[assignment]
     #: (n,) seconds since 1970; NaN where it is not known.
     times: FloatArray | None = None
+    #: (n,) which decisions have a reward that came after its window, and so none that counts; None where no one knows.
+    expired: BoolArray | None = None
     #: (n,) the batch of each row; all are of batch 0 by default.
     batches: IntArray = None  # type: ignore[assignment]
     #: What the batches are called: the ids of their policies, where these are known.
@@ -153,6 +155,7 @@ class DecisionLog:
             baselines: ArrayLike | None = None,
             ids: ArrayLike | Sequence[int | str] | None = None,
             times: ArrayLike | None = None,
+            expired: ArrayLike | None = None,
             batches: ArrayLike | None = None,
             batch_names: Sequence[str] = ("log",),
             policies: Mapping[str, Policy] | None = None,
@@ -198,6 +201,9 @@ class DecisionLog:
         baselines = None if self.baselines is None else _whole("baselines", self.baselines, count)
         if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
             raise ParameterError(f"baselines must be indices of arms, up to {arms - 1}, or -1 where none was named.")
+        expired = None if self.expired is None else np.array(self.expired, dtype=np.bool_)
+        if expired is not None and expired.shape != (count,):
+            raise ShapeError(f"expired must be (n,), a flag for each of {count} decisions; got {expired.shape}.")
         times = None if self.times is None else _numbers("times", self.times, count, finite=False)
         if times is not None:
             _refuse(
@@ -222,6 +228,7 @@ class DecisionLog:
             baselines=baselines,
             ids=ids,
             times=times,
+            expired=None if expired is None else sealed(expired),
             batches=sealed(batches),
             batch_names=names,
             policies=dict(self.policies),
@@ -263,7 +270,9 @@ class DecisionLog:
     def checked(cls, **columns: Any) -> Self:
         """Of columns that were checked already, which become read-only; by default with the chosen arms alone."""
         log, count = object.__new__(cls), len(columns["rewards"])
-        none = dict.fromkeys(("contexts", "features", "arms", "codes", "behavior_probs", "baselines", "times"))
+        none = dict.fromkeys(
+            ("contexts", "features", "arms", "codes", "behavior_probs", "baselines", "times", "expired")
+        )
         alone = {"available": np.ones((count, 1), dtype=np.bool_), "arm_indices": np.zeros(count, dtype=np.int64)}
         vars(log).update(none | alone | {"estimated": "", "cautions": (), "open_from": math.inf} | columns)
         for column in vars(log).values():

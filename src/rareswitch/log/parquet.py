@@ -420,15 +420,17 @@ def chunks_of(
     arms, sample = ArmCodes(), KeyedSample(len(numbers))
     for block in prefetched(blocks):
         keys, features, propensities, rewards = block.decided(source.dim)
+        expired = None
         if counting:
             when: dict[str, Any] = {}
             if "window" in counting:
                 when = {"times": block.times("time", needed=True), "reward_times": block.times("reward_time")}
-            rewards = attributed(rewards, **when, **counting).rewards
+            rewards, _, _, expired = attributed(rewards, **when, **counting)
         log = DecisionLog.checked(
             batches=block.policy_numbers(numbers),
             propensities=propensities,
             rewards=rewards,
+            expired=expired,
             features=None if source.dim is None else features,
             ids=keys,
             times=block.times("time") if block.has("time") else None,

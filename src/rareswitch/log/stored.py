@@ -205,6 +205,7 @@ class StoredLog:
         return DecisionLog.checked(
             propensities=columns.propensities,
             rewards=counted.rewards,
+            expired=counted.expired,
             features=columns.features,
             ids=columns.keys,
             times=columns.times,

@@ -434,6 +434,8 @@ def test_rules_on_records_and_tables_are_candidates() -> None:
         (Rewards(default=0), "there is no window"),
         (Rewards(window="1h", default=0), "left out until the window of their rewards is over"),
         (Rewards(window="1h"), "Rewards(default=0)"),
+        (Rewards(window="1h"), "50 of 1,500 decisions are left out, as their reward came after its window"),
+        (Rewards(window="1h"), "550 of 1,500 decisions have no reward"),
     ],
 )
 def test_what_missing_rewards_mean_is_said(rewards: Rewards, words: str) -> None:
@@ -441,6 +443,7 @@ def test_what_missing_rewards_mean_is_said(rewards: Rewards, words: str) -> None
     ids = [f"r{k}" for k in range(1500)]
     trial.decide_many(np.tile(np.eye(2), (1000, 1, 1)), ids=ids[:1000], now=0.0)
     trial.reward_many(ids[:400], [float(k % 2) for k in range(400)], now=10.0)
+    trial.reward_many(ids[400:450], [1.0] * 50, now=6000.0)
     trial.decide_many(np.tile(np.eye(2), (500, 1, 1)), ids=ids[1000:], now=7000.0)
     assert words in " ".join(evaluate(trial.logged(now=7200.0), "uniform").values[0].cautions)
 
