@@ -23,7 +23,7 @@ from rareswitch.lab import SUITES, budgeted, checkpoints, learner_for, left_out,
 from rareswitch.lab.report.runs import OFFSET, Ratio, regret_ratio
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
 from rareswitch.learner import Foresight, StaticGrid, loglog_batches, make_learner, takes
-from rareswitch.plan import adaptive_cost, baseline_share, best_ends, cost
+from rareswitch.planning import adaptive_cost, baseline_share, best_ends, cost
 from rareswitch.policy import MinPropensity
 from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save
 from regret_worlds import CLICKS, CLIFF_HORIZON, CLIFFS, log_of, play, shown

@@ -42,11 +42,11 @@ from rareswitch.learner import make_learner as make_learner
 from rareswitch.learner import state_from_bytes as state_from_bytes
 from rareswitch.learner import state_to_bytes as state_to_bytes
 from rareswitch.log import DecisionLog as DecisionLog
-from rareswitch.plan import AfterCounts as AfterCounts
-from rareswitch.plan import BestSchedule as BestSchedule
-from rareswitch.plan import Manual as Manual
-from rareswitch.plan import Periodic as Periodic
-from rareswitch.plan import recommend as recommend
+from rareswitch.planning import AfterCounts as AfterCounts
+from rareswitch.planning import BestSchedule as BestSchedule
+from rareswitch.planning import Manual as Manual
+from rareswitch.planning import Periodic as Periodic
+from rareswitch.planning import recommend as recommend
 from rareswitch.policy import Decisions as Decisions
 from rareswitch.policy import Ed25519Key as Ed25519Key
 from rareswitch.policy import HmacKey as HmacKey

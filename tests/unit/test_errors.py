@@ -11,7 +11,7 @@ from rareswitch import Features, create, make_learner, make_world
 from rareswitch.cli.requests import DECISIONS, read_line
 from rareswitch.core import finite_array, make_executor
 from rareswitch.errors import ParameterError, RareswitchError, several
-from rareswitch.plan import schedule_of
+from rareswitch.planning import schedule_of
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
 
 def run_recommend(options: argparse.Namespace) -> Output:
     """A recommendation, and the cost of a minimum propensity."""
-    from rareswitch.plan import best_ends, min_propensity_price, recommend
+    from rareswitch.planning import best_ends, min_propensity_price, recommend
     from rareswitch.policy import MinPropensity, least_probability
     from rareswitch.report import as_text, recommendation_text
 

@@ -63,7 +63,7 @@ def moment_option(text: str) -> float:
     >>> moment_option("2026-03-09")
     1773014400.0
     """
-    from rareswitch.plan import moment_of
+    from rareswitch.planning import moment_of
 
     return _read_time(moment_of, text)
 
@@ -74,7 +74,7 @@ def duration_option(text: str) -> float:
     >>> duration_option("2d"), duration_option("1 day 6 hours"), duration_option("0")
     (172800.0, 108000.0, 0.0)
     """
-    from rareswitch.plan import duration_of
+    from rareswitch.planning import duration_of
 
     return _read_time(duration_of, text)
 

@@ -11,7 +11,7 @@ from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, 
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
 from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, plain_settings, required_settings
-from rareswitch.plan import Progress, Schedule, date_text, from_settings, plain_fields, schedule_from_plain
+from rareswitch.planning import Progress, Schedule, date_text, from_settings, plain_fields, schedule_from_plain
 from rareswitch.policy import MinPropensity
 from rareswitch.version import __version__
 

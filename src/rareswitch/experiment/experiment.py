@@ -24,7 +24,7 @@ from rareswitch.experiment.versions import REFRESH, Version, Versions, sha256
 from rareswitch.features import OfferedArms, field_values
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
-from rareswitch.plan import seconds_of
+from rareswitch.planning import seconds_of
 from rareswitch.policy import Key, Policy, check_signs
 from rareswitch.store import DecisionRow, Job, Store
 

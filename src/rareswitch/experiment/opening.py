@@ -16,7 +16,7 @@ from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_
 from rareswitch.features import Features
 from rareswitch.learner import Learner, Summary, summaries_to_bytes
 from rareswitch.log import summarize_source
-from rareswitch.plan import LearnerSchedule, baseline_share, schedule_of, seconds_of
+from rareswitch.planning import LearnerSchedule, baseline_share, schedule_of, seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
 from rareswitch.store import VersionRow, open_store
 

@@ -9,7 +9,7 @@ from rareswitch.evaluation import Difference
 from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.plan import MinPropensityPrice, Price, Wait
+from rareswitch.planning import MinPropensityPrice, Price, Wait
 from rareswitch.store import Counts, Marks
 
 

@@ -11,7 +11,7 @@ from rareswitch.core import LARGEST_SCALE, id_keys, key_bytes, number, result_te
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.requests import Id, check_text, id_text, listed
 from rareswitch.learner import clip_bounds
-from rareswitch.plan import duration_of
+from rareswitch.planning import duration_of
 from rareswitch.store import RewardRow
 
 #: What a decision earned, as callers give it; Decimals are of databases.

@@ -14,7 +14,7 @@ from rareswitch.experiment.results import BatchStatus, Novelty, Status
 from rareswitch.experiment.update import kept_lift, progress_of, rejections
 from rareswitch.experiment.versions import Version
 from rareswitch.learner import State
-from rareswitch.plan import DAY, MinPropensityPrice, Progress, min_propensity_price
+from rareswitch.planning import DAY, MinPropensityPrice, Progress, min_propensity_price
 from rareswitch.store import Store
 
 #: Context sets by which novelty is measured.

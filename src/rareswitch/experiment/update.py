@@ -26,7 +26,7 @@ from rareswitch.experiment.results import (
 from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
 from rareswitch.learner import Forecast, State, Summary
 from rareswitch.log import DecisionLog, HeldOut, StoredBatch, StoredLog, check_newest, summarize
-from rareswitch.plan import LearnerSchedule, Manual, Progress, Wait, known_regret, unlearnable
+from rareswitch.planning import LearnerSchedule, Manual, Progress, Wait, known_regret, unlearnable
 from rareswitch.store import Counts, Marks, Store
 
 Bar = Callable[[int, int], None]

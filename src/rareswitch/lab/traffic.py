@@ -12,7 +12,7 @@ from rareswitch.errors import InputError, ParameterError
 from rareswitch.experiment import Advance, Experiment
 from rareswitch.lab.simulate import DrawnRounds
 from rareswitch.lab.worlds import RecordWorld, World
-from rareswitch.plan import DAY, Manual, duration_of, seconds_of
+from rareswitch.planning import DAY, Manual, duration_of, seconds_of
 
 #: Decisions that are played at a time.
 MOST = 10**8

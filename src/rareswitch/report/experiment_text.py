@@ -17,7 +17,7 @@ from rareswitch.experiment import (
     WarmStart,
 )
 from rareswitch.log import ImportReport
-from rareswitch.plan import minute_text
+from rareswitch.planning import minute_text
 from rareswitch.report.evaluation_text import relative_text
 from rareswitch.report.numerals import bounds_text, decimals, number_text
 from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text

@@ -10,7 +10,7 @@ from functools import singledispatch
 from rareswitch.core import table
 from rareswitch.errors import several
 from rareswitch.learner import LEARNERS
-from rareswitch.plan import (
+from rareswitch.planning import (
     Due,
     MinPropensityPrice,
     Price,

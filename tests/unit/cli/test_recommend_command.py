@@ -3,7 +3,7 @@ import json
 import pytest
 
 from rareswitch.cli import learners, main
-from rareswitch.plan import CONTEXTS
+from rareswitch.planning import CONTEXTS
 
 SIZES = ["--dim", "10", "--arms", "20"]
 

@@ -21,7 +21,7 @@ from rareswitch.experiment.requests import Request
 from rareswitch.features import Features
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
-from rareswitch.plan import Periodic, Wait
+from rareswitch.planning import Periodic, Wait
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)

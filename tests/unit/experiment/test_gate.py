@@ -20,7 +20,7 @@ from rareswitch.experiment.update import rejections
 from rareswitch.experiment.versions import plan_to_text
 from rareswitch.lab.worlds import make_world
 from rareswitch.log import DecisionLog, HeldOut
-from rareswitch.plan import Wait
+from rareswitch.planning import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 
 pytestmark = pytest.mark.usefixtures("short_plans")

@@ -15,7 +15,7 @@ from rareswitch.lab import simulate
 from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import OFUL, Foresight, LinUCB
-from rareswitch.plan import MinPropensityPrice, best_ends, cost, min_propensity_price
+from rareswitch.planning import MinPropensityPrice, best_ends, cost, min_propensity_price
 from rareswitch.policy import MinPropensity
 
 pytestmark = pytest.mark.usefixtures("short_plans")

@@ -12,7 +12,7 @@ from rareswitch.errors import ParameterError
 from rareswitch.experiment import Experiment, create
 from rareswitch.experiment.results import Choice
 from rareswitch.features import Features
-from rareswitch.plan import BestSchedule, Periodic, Progress
+from rareswitch.planning import BestSchedule, Periodic, Progress
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS = 3, 4

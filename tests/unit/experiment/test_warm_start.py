@@ -19,7 +19,7 @@ from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.log import DecisionLog, summarize_source, write
-from rareswitch.plan import known_regret
+from rareswitch.planning import known_regret
 from rareswitch.policy import MinPropensity, new_key
 from reference.loop import BEGIN_WITH_LOGS
 

@@ -27,7 +27,7 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.rule import first_half
 from rareswitch.learner.settings import plain_settings
-from rareswitch.plan import known_regret, proved_rate
+from rareswitch.planning import known_regret, proved_rate
 from reference.batched import Trace, slow_batched
 from reference.loop import after, rows_of, steps
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from rareswitch.learner.confidence import independent_intervals, self_normalized_intervals
-from rareswitch.plan import recommend
+from rareswitch.planning import recommend
 
 
 def test_tight_is_the_lemma_with_a_union_bound_over_arms() -> None:

@@ -22,7 +22,7 @@ from rareswitch.learner import (
     summaries_to_bytes,
     takes,
 )
-from rareswitch.plan import known_regret, proved_rate
+from rareswitch.planning import known_regret, proved_rate
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of, step
 

@@ -16,7 +16,7 @@ from rareswitch.features import Arms, Features, Number
 from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.log import DecisionLog
-from rareswitch.plan import known_regret
+from rareswitch.planning import known_regret
 from rareswitch.policy import (
     Baseline,
     Blend,

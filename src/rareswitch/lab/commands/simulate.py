@@ -18,7 +18,7 @@ from rareswitch.lab.simulate import Run, simulate
 from rareswitch.lab.sweep import LearnerFactory, Sweep, WorldFactory, budgeted, learner_for, sweep, tradeoff
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World, make_world
 from rareswitch.learner import Learner, all_learners, find_learner, takes
-from rareswitch.plan import Problem
+from rareswitch.planning import Problem
 from rareswitch.report import ProgressBar, check_target
 
 

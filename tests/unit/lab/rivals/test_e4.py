@@ -10,7 +10,7 @@ from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.lab.rivals import E4, Allocation, cheapest_allocation
 from rareswitch.lab.worlds import ActionsWorld, GaussianNoise, World, make_world
 from rareswitch.learner import Learner, State, make_learner
-from rareswitch.plan import known_regret
+from rareswitch.planning import known_regret
 from reference.loop import rows_of
 
 HORIZON = 10_000

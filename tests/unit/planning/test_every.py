@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rareswitch.errors import ParameterError
-from rareswitch.plan import Periodic, Progress
+from rareswitch.planning import Periodic, Progress
 from rareswitch.store import Counts
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -12,7 +12,7 @@ from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.experiment import Rewards
 from rareswitch.lab import Traffic
 from rareswitch.learner import Foresight
-from rareswitch.plan import (
+from rareswitch.planning import (
     AfterCounts,
     BestSchedule,
     LearnerSchedule,

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 from rareswitch.core import count_of, number, whole
 from rareswitch.errors import ParameterError, several
 from rareswitch.learner import PER_FEATURE, Learner
-from rareswitch.plan.regret_model import best_ends
-from rareswitch.plan.schedule import OUTLOOK, Due, End, Progress, Schedule, Wait
-from rareswitch.plan.times import DAY, date_text, duration_of, duration_text, moment_of, zone_of
+from rareswitch.planning.regret_model import best_ends
+from rareswitch.planning.schedule import OUTLOOK, Due, End, Progress, Schedule, Wait
+from rareswitch.planning.times import DAY, date_text, duration_of, duration_text, moment_of, zone_of
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: Periods that follow the clock on the wall, in days.

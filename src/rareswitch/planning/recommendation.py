@@ -7,7 +7,7 @@ import msgspec
 
 from rareswitch.core import Result, count_of
 from rareswitch.errors import ParameterError
-from rareswitch.plan.guarantees import CONTEXTS, Contexts, Guarantee, Switching, arm_logarithm, proved_for
+from rareswitch.planning.guarantees import CONTEXTS, Contexts, Guarantee, Switching, arm_logarithm, proved_for
 
 #: Policies of the flagship where no number is asked for.
 USUAL = 8
@@ -20,7 +20,7 @@ class Option(Result, frozen=True, kw_only=True):
     policies: int
     #: With which it deploys no more than these policies; none where no growth of a determinant is large enough.
     settings: dict[str, float] | None
-    #: Its :func:`~rareswitch.plan.proved_rate` with these settings.
+    #: Its :func:`~rareswitch.planning.proved_rate` with these settings.
     regret: str
     #: Of that regret; None where a condition does not hold or it is no less than T.
     order: float | None

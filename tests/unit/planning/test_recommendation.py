@@ -7,7 +7,7 @@ import pytest
 from rareswitch.errors import ParameterError
 from rareswitch.learner import LEARNERS, OFUL, RarelySwitchSupLinUCB, make_learner
 from rareswitch.learner.batched import BatchedLearner
-from rareswitch.plan import CONTEXTS, proved_rate, recommend
+from rareswitch.planning import CONTEXTS, proved_rate, recommend
 
 
 @pytest.mark.parametrize("contexts", ["fixed", "stochastic", "adversarial"])

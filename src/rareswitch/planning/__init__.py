@@ -1,9 +1,9 @@
 """Schedules of updates: how many policies, when, at what expected regret; which learner to take."""
 
-from rareswitch.plan.guarantees import CONTEXTS, known_regret, proved_rate
-from rareswitch.plan.parsing import schedule_from_plain, schedule_of
-from rareswitch.plan.recommendation import Problem, Recommendation, recommend
-from rareswitch.plan.regret_model import (
+from rareswitch.planning.guarantees import CONTEXTS, known_regret, proved_rate
+from rareswitch.planning.parsing import schedule_from_plain, schedule_of
+from rareswitch.planning.recommendation import Problem, Recommendation, recommend
+from rareswitch.planning.regret_model import (
     MinPropensityPrice,
     adaptive_cost,
     baseline_share,
@@ -11,9 +11,9 @@ from rareswitch.plan.regret_model import (
     cost,
     min_propensity_price,
 )
-from rareswitch.plan.schedule import Due, Price, Progress, Schedule, ScheduleTable, Wait, unlearnable
-from rareswitch.plan.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
-from rareswitch.plan.times import (
+from rareswitch.planning.schedule import Due, Price, Progress, Schedule, ScheduleTable, Wait, unlearnable
+from rareswitch.planning.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
+from rareswitch.planning.times import (
     DAY,
     date_text,
     duration_of,

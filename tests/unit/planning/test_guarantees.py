@@ -5,7 +5,7 @@ import pytest
 
 from rareswitch.lab.rivals.fixed_sets import growing_grid
 from rareswitch.learner import LEARNERS, RarelySwitchSupLinUCB, make_learner, paper_design_grid, paper_grid
-from rareswitch.plan.guarantees import (
+from rareswitch.planning.guarantees import (
     CONTEXTS,
     GUARANTEES,
     Batched,
@@ -14,7 +14,7 @@ from rareswitch.plan.guarantees import (
     design_exponent,
     proved_for,
 )
-from rareswitch.plan.recommendation import table_1
+from rareswitch.planning.recommendation import table_1
 
 TABLE = table_1(16, 2**64)
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from rareswitch.core import Result, number, whole
 from rareswitch.learner import Forecast
-from rareswitch.plan.regret_model import adaptive_cost, best_ends, cost
-from rareswitch.plan.times import DAY, Duration, duration_of, plain_fields, zone_of
+from rareswitch.planning.regret_model import adaptive_cost, best_ends, cost
+from rareswitch.planning.times import DAY, Duration, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
 
 #: Batches to come that are forecast where a schedule does not end.
@@ -133,7 +133,7 @@ class ScheduleTable(Result, frozen=True, kw_only=True):
 
 
 class Price(Result, frozen=True, kw_only=True):
-    """What a schedule costs by the model of :mod:`rareswitch.plan.regret_model`, in units of full adaptivity."""
+    """What a schedule costs by the model of :mod:`rareswitch.planning.regret_model`, in units of full adaptivity."""
 
     policies: int
     ratio: float
@@ -250,7 +250,7 @@ class Schedule(ABC):
         return Price(policies=len(ends), ratio=ratio, best=min(ratio, least))
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON-able data, from which :func:`~rareswitch.plan.schedule_from_plain` makes it again."""
+        """As JSON-able data, from which :func:`~rareswitch.planning.schedule_from_plain` makes it again."""
         return {"kind": self.kind} | plain_fields(self)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from rareswitch.errors import FileFormatError, ParameterError, did_you_mean
 from rareswitch.learner import Learner
-from rareswitch.plan.schedule import Schedule
-from rareswitch.plan.schedules import WEEKDAYS, AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
-from rareswitch.plan.times import from_settings
+from rareswitch.planning.schedule import Schedule
+from rareswitch.planning.schedules import WEEKDAYS, AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
+from rareswitch.planning.times import from_settings
 
 KINDS: dict[str, type[Schedule]] = {
     kind.kind: kind for kind in (LearnerSchedule, Manual, AfterCounts, Periodic, BestSchedule)

@@ -10,8 +10,8 @@ import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.learner import Foresight
-from rareswitch.plan import BestSchedule, Progress, adaptive_cost, baseline_share, best_ends, cost, schedule_of
-from rareswitch.plan.regret_model import STEP
+from rareswitch.planning import BestSchedule, Progress, adaptive_cost, baseline_share, best_ends, cost, schedule_of
+from rareswitch.planning.regret_model import STEP
 from rareswitch.store import Counts
 
 DAY = 86_400.0
