@@ -11,15 +11,15 @@ import numpy as np
 from rareswitch.errors import FileFormatError, ParameterError, did_you_mean
 from rareswitch.learner import Learner
 from rareswitch.planning.schedule import Schedule
-from rareswitch.planning.schedules import WEEKDAYS, AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
-from rareswitch.planning.times import from_settings
+from rareswitch.planning.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
+from rareswitch.planning.times import WEEKDAYS, from_settings
 
 KINDS: dict[str, type[Schedule]] = {
     kind.kind: kind for kind in (LearnerSchedule, Manual, AfterCounts, Periodic, BestSchedule)
 }
 EXAMPLES = (
-    "'best', 'best:policies=8,rate=2000,end=2026-06-01,delay=1d,gap=1d', 'monday*8', 'monday 09:00*8', 'week*8', "
-    "'6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
+    "'best', 'best:policies=8,rate=2000,end=2026-06-01,delay=1d,on=monday 10:00', 'monday*8', 'monday 09:00*8', "
+    "'week*8', '6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
 )
 #: What people write for a schedule.
 ScheduleLike: TypeAlias = Schedule | str | float | Sequence[int] | None
@@ -88,13 +88,14 @@ def _parsed(given: ScheduleLike) -> Schedule:
         return AfterCounts(decisions=[*given])
     if not isinstance(given, str):
         raise _unknown(given)
-    text = " ".join(given.lower().split())
+    words = " ".join(given.split())
+    text = words.lower()
     if text in ("by hand", "hand", "by-hand"):
         return Manual()
     if text in ("planned", "plan"):
         return LearnerSchedule()
     if text == "best" or text.startswith("best:"):
-        return BestSchedule(**_settings(given.partition(":")[2]))
+        return BestSchedule(**_settings(words.partition(":")[2]))
     text, star, many = (part.strip() for part in text.partition("*"))
     if star and not many.isdecimal():
         raise _unknown(given)
@@ -115,6 +116,7 @@ def _settings(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
+        name = name.lower()
         settings = [field.name for field in fields(BestSchedule)]
         if not equals or name not in settings or name in found:
             known = ", ".join(settings)

@@ -7,7 +7,6 @@ what is measured: the case schedules of benchmarks/regret.py has the model besid
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -56,7 +55,6 @@ def adaptive_cost(total: float, *, dim: int) -> float:
     return free * (1.0 + math.log(total / free))
 
 
-@lru_cache(maxsize=64)
 def best_ends(
     total: float,
     policies: int,
@@ -66,10 +64,9 @@ def best_ends(
     earliest: float = 0.0,
     gap: float = 0.0,
     delay: float = 0.0,
+    times: Sequence[float] | None = None,
 ) -> tuple[float, ...]:
     """The ends of the current batch and of those after it with the least cost, found by dynamic programming.
-
-    Results are cached: the plan that an update makes is the one by which the next update is due.
 
     Parameters
     ----------
@@ -83,6 +80,9 @@ def best_ends(
         Decisions before which it does not end, and the least that each batch between two updates has.
     delay
         Decisions that come between a decision and its reward.
+    times
+        Decisions at which a batch may end, increasing; where they are closer than 2 %, some are left out. All are
+        allowed by default.
 
     Examples
     --------
@@ -90,12 +90,18 @@ def best_ends(
     [44, 95, 206, 454, 984, 2129, 4610, 10000]
     """
     grown = STEP ** np.arange(math.ceil(math.log(max(total, STEP)) / math.log(STEP)))
-    candidates = np.unique(np.append(np.round(grown), earliest))
+    if times is None:
+        candidates = np.unique(np.append(np.round(grown), earliest))
+    else:
+        candidates = np.asarray(times, dtype=np.float64)
+        if len(candidates) > len(grown):
+            nearest = np.searchsorted(candidates, grown).clip(max=len(candidates) - 1)
+            candidates = candidates[np.unique(nearest)]
     inside = candidates[(candidates > start) & (candidates >= earliest) & (candidates < total)]
-    times = np.concatenate([[start], inside])
-    prices = price_of(times - delay, dim)
-    last = (total - times) * prices
-    lengths = times[None, :] - times[:, None]
+    points = np.concatenate([[start], inside])
+    prices = price_of(points - delay, dim)
+    last = (total - points) * prices
+    lengths = points[None, :] - points[:, None]
     allowed = lengths > 0.0
     allowed[1:] &= lengths[1:] >= gap
     steps = np.where(allowed, lengths * prices[:, None], np.inf)
@@ -103,7 +109,7 @@ def best_ends(
     for _ in range(policies - 1):
         through = steps + least
         chosen = first_highest(-through)
-        costs = through[np.arange(len(times)), chosen]
+        costs = through[np.arange(len(points)), chosen]
         choices.append(np.where(costs < last, chosen, -1))
         least = np.minimum(costs, last)
     at, ends = 0, list[float]()
@@ -111,7 +117,7 @@ def best_ends(
         if chosen[at] < 0:
             break
         at = int(chosen[at])
-        ends.append(float(times[at]))
+        ends.append(float(points[at]))
     return (*ends, total)
 
 

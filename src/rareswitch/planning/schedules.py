@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from itertools import accumulate, count, islice, pairwise
+from itertools import accumulate, count, islice, pairwise, takewhile
 from typing import Any, ClassVar, Self
 
 from rareswitch.core import count_of, number, whole
@@ -11,15 +11,26 @@ from rareswitch.errors import ParameterError, several
 from rareswitch.learner import PER_FEATURE, Learner
 from rareswitch.planning.regret_model import best_ends
 from rareswitch.planning.schedule import OUTLOOK, Due, End, Progress, Schedule, Wait
-from rareswitch.planning.times import DAY, date_text, duration_of, duration_text, moment_of, zone_of
+from rareswitch.planning.times import (
+    DAY,
+    WEEKDAYS,
+    date_text,
+    duration_of,
+    duration_text,
+    meetings_of,
+    moment_of,
+    weekly,
+    zone_of,
+)
 
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: Periods that follow the clock on the wall, in days.
 _DAYS = {"day": 1, "week": 7}
 #: The shortest period in seconds.
 _SHORTEST_PERIOD = 60.0
 #: Policies, where neither the schedule nor the learner says how many.
 POLICIES = 8
+#: By so many seconds a week from meeting to meeting may be shorter than seven days: clocks change.
+_CLOCKS = 3601.0
 #: The least decisions in the rest of a run for which something is planned.
 _SHORTEST_RUN = 2.0
 
@@ -194,12 +205,10 @@ class Periodic(Schedule):
         if not isinstance(self.period, str):
             yield from islice((start + self.period * k for k in count(1)), self.times)
             return
-        wall = datetime.fromtimestamp(start, zone_of(self.zone))
-        step, first = timedelta(days=_DAYS.get(self.period, 7)), wall
         if self.period in WEEKDAYS:
-            first = datetime.combine(wall.date(), time.fromisoformat(self.at), wall.tzinfo)
-            first += timedelta(days=(WEEKDAYS.index(self.period) - first.weekday()) % 7)
-            first -= step if first > wall else timedelta()
+            yield from islice(weekly(start, self.period, self.at, self.zone), self.times)
+            return
+        first, step = datetime.fromtimestamp(start, zone_of(self.zone)), timedelta(days=_DAYS[self.period])
         yield from islice(((first + step * k).timestamp() for k in count(1)), self.times)
 
     @property
@@ -243,6 +252,12 @@ class BestSchedule(Schedule):
         The least time between two updates, and before the first one.
     first
         The earliest first update after the creation; the gap by default.
+    on
+        Weekdays and times of day at which updates may be made, such as ``"monday 10:00"`` or
+        ``"monday thursday 10:00"``: the best of these meetings. An update is due at its meeting and for a day after;
+        one that was missed for longer is planned anew, for a later meeting.
+    zone
+        The time zone of ``end`` and ``on``, such as Europe/Berlin.
     dim
         Features of an arm; the learner's.
 
@@ -266,14 +281,17 @@ class BestSchedule(Schedule):
     delay: Any = None
     gap: Any = 0.0
     first: Any = None
+    on: str | Sequence[str] | None = None
     zone: str = "UTC"
     dim: int | None = None
 
     def __post_init__(self) -> None:
         zone_of(self.zone)
-        checked: dict[str, float] = {
+        checked: dict[str, float | str] = {
             name: duration_of(name, value) for name in self.durations if (value := getattr(self, name)) is not None
         }
+        if self.on is not None:
+            checked["on"] = meetings_of("on", self.on)
         if self.policies is not None:
             checked["policies"] = whole("policies", self.policies, low=2, high=1000)
         if self.dim is not None:
@@ -296,10 +314,10 @@ class BestSchedule(Schedule):
                 "rate and end belong together: dates are planned from the decisions a day and the last day, as in "
                 "BestSchedule(policies=8, rate=2000, end='2026-06-01')."
             )
-        if not dated and (self.gap or self.delay or self.first):
+        if not dated and (self.gap or self.delay or self.first or self.on):
             raise ParameterError(
-                "gap, delay and first are durations, which a schedule that counts decisions cannot keep: give rate "
-                "and end in place of decisions."
+                "gap, delay and first are durations, and on is for dates, which a schedule that counts decisions "
+                "cannot keep: give rate and end in place of decisions."
             )
 
     def made_for(self, learner: Learner) -> Self:
@@ -336,13 +354,26 @@ class BestSchedule(Schedule):
             return progress.total + rate * (moment - progress.now)
 
         delay = self.delay if self.delay is not None else progress.window or 0.0
-        earliest = by(published + (first if progress.policies == 1 else self.gap))
+        meetings = self.meetings(published - DAY) if self.on else []
+        # an update is made some minutes after its meeting, and gaps are those between meetings
+        begun = published if progress.policies == 1 else max((m for m in meetings if m <= published), default=published)
+        between = max(0.0, self.gap - (_CLOCKS if self.on else 0.0))
+        earliest = by(begun + (first if progress.policies == 1 else between))
         earliest = max(earliest, by(published + delay) + 1.0)  # an update learns from a reward of its batch at least
-        gap = max(rate * self.gap, rate * delay + 1.0)
-        ends = _best_ends(
-            by(self.end), left, progress.before, dim=self.dim, earliest=earliest, gap=gap, delay=rate * delay
-        )
-        return tuple(End(round(end), progress.now + (end - progress.total) / rate) for end in ends)
+        limits = {"earliest": earliest, "gap": max(rate * between, rate * delay + 1.0), "delay": rate * delay}
+        total = by(self.end)
+        if self.on is None:
+            ends = _best_ends(total, left, progress.before, dim=self.dim, **limits)
+            return tuple(End(round(end), progress.now + (end - progress.total) / rate) for end in ends)
+        dates = {by(at): at for at in meetings if at > max(published, progress.now - DAY)}
+        ends = _best_ends(total, left, progress.before, dim=self.dim, times=[*dates], **limits)
+        return tuple(End(round(end), dates.get(end, self.end)) for end in ends)
+
+    def meetings(self, start: float) -> list[float]:
+        """The moments after ``start`` and before the end at which updates may be made."""
+        meetings = [meeting.split() for meeting in str(self.on).split(", ")]
+        each = (weekly(start, weekday, of_day, self.zone) for weekday, of_day in meetings)
+        return sorted(at for dates in each for at in takewhile(lambda at: at < self.end, dates))
 
     def expected_rate(self, progress: Progress) -> float:
         """Decisions a second: what was told, which counts as the decisions that a first policy needs, and what came."""
@@ -363,11 +394,14 @@ class BestSchedule(Schedule):
             for name, value in (("gap", self.gap), ("delay", self.delay), ("first after", self.first))
             if value
         ]
+        more += [] if self.on is None else [f"on {str(self.on).title()} {self.zone}"]
         return ", ".join([f"best times for {self.policies or POLICIES} policies over {long}", *more])
 
 
-def _best_ends(total: float, policies: int, before: int, *, dim: int, **limits: float) -> tuple[float, ...]:
+def _best_ends(
+    total: float, policies: int, before: int, *, dim: int, times: Sequence[float] | None = None, **limits: float
+) -> tuple[float, ...]:
     """The best ends of the policies that are left; none where no policy or too little of the run is left."""
     if policies < 1 or total - before < _SHORTEST_RUN:
         return ()
-    return best_ends(total, policies, dim=dim, start=before, **limits)
+    return best_ends(total, policies, dim=dim, start=before, times=times, **limits)

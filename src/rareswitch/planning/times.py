@@ -2,6 +2,7 @@
 
 import re
 import time as clock
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -19,6 +20,8 @@ Duration: TypeAlias = str | timedelta | float
 #: What people write for a moment: a datetime, a date, a text, or seconds since 1970.
 Moment: TypeAlias = str | date | float
 DAY = 86_400.0
+WEEK = timedelta(days=7)
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNITS = {"s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 _UNITS |= {"d": 86_400.0, "day": 86_400.0, "w": 604_800.0, "week": 604_800.0}
 _PART = re.compile(r"\s*(?:and\s+)?(an?\b|\d+(?:\.\d*)?|\.\d+)?\s*([a-z]+)\s*,?")
@@ -138,6 +141,46 @@ def moment_of(name: str, given: Moment, zone: str = "UTC") -> float:
     if isinstance(given, datetime) and given == given:  # which pandas' NaT does not
         return (given if given.tzinfo is not None else given.replace(tzinfo=zone_of(zone))).timestamp()
     return number(name, given, low=_FIRST, high=_LAST)
+
+
+def meetings_of(name: str, given: str | Sequence[str]) -> str:
+    """Weekdays, each with its time of day; midnight where none follows.
+
+    >>> meetings_of("on", "Monday 10:00"), meetings_of("on", "monday and thursday 9:30, friday 14:00")
+    ('monday 10:00', 'monday 09:30, thursday 09:30, friday 14:00')
+    """
+    text = given if isinstance(given, str) else " ".join(given) if isinstance(given, Sequence) else repr(given)
+    days, meetings = list[str](), list[tuple[str, str]]()
+    for word in re.findall(r"[^\s,/+&]+", text.lower().replace(" and ", " ")):
+        if (day := word.removesuffix("s")) in WEEKDAYS:
+            days.append(day)
+            continue
+        try:
+            of_day = time.fromisoformat(word.zfill(5))
+        except ValueError:
+            days = []
+        if not days or of_day.tzinfo is not None:
+            meetings = []
+            break
+        meetings += [(day, f"{of_day:%H:%M}") for day in days]
+        days = []
+    meetings += [(day, "00:00") for day in days]
+    if not meetings:
+        raise ParameterError(
+            f"{name} must be weekdays with a time of day, such as 'monday 10:00' or 'monday thursday 10:00'; got "
+            f"{given!r:.60}."
+        )
+    return ", ".join(f"{day} {of_day}" for day, of_day in dict.fromkeys(meetings))
+
+
+def weekly(start: float, weekday: str, of_day: str, zone: str) -> Iterator[float]:
+    """Each moment after ``start`` that is this time of this weekday; the hour stays when clocks change."""
+    wall = datetime.fromtimestamp(start, zone_of(zone))
+    first = datetime.combine(wall.date(), time.fromisoformat(of_day), wall.tzinfo)
+    first += timedelta(days=(WEEKDAYS.index(weekday) - first.weekday()) % 7)
+    first -= WEEK if first > wall else timedelta()
+    weeks = (datetime.max.replace(tzinfo=first.tzinfo) - first) // WEEK  # no date is later
+    return ((first + WEEK * k).timestamp() for k in range(1, weeks))
 
 
 def seconds_of(now: Moment | None) -> float:

@@ -4,19 +4,34 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations, pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 from rareswitch.errors import ParameterError
+from rareswitch.experiment import Rewards
+from rareswitch.experiment.description import check_schedule
 from rareswitch.learner import Foresight
-from rareswitch.planning import BestSchedule, Progress, adaptive_cost, baseline_share, best_ends, cost, schedule_of
+from rareswitch.planning import (
+    BestSchedule,
+    Progress,
+    adaptive_cost,
+    baseline_share,
+    best_ends,
+    cost,
+    schedule_from_plain,
+    schedule_of,
+)
 from rareswitch.planning.regret_model import STEP
 from rareswitch.store import Counts
 
 DAY = 86_400.0
 CREATED = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
 DATED: dict[str, Any] = {"policies": 6, "rate": 1000.0, "end": CREATED + 50 * DAY, "dim": 10}
+
+
+MONDAYS: dict[str, Any] = {**DATED, "policies": 4, "on": "monday 10:00", "zone": "Europe/Berlin"}
 
 
 def test_no_other_ends_cost_less() -> None:
@@ -148,6 +163,11 @@ def test_what_the_learner_says_need_not_be_said_again() -> None:
         ({"rate": 5, "end": "2026-06-01", "gap": "soon"}, "gap must be a duration such as"),
         ({"rate": -5, "end": "2026-06-01"}, "rate, the decisions a day"),
         ({"rate": 5, "end": "next year"}, "end must be a date"),
+        ({"rate": 5, "end": "2026-06-01", "on": "funday 10:00"}, "on must be weekdays with a time of day, such as"),
+        ({"rate": 5, "end": "2026-06-01", "on": "monday 25:00"}, "on must be weekdays"),
+        ({"rate": 5, "end": "2026-06-01", "on": "10:00"}, "on must be weekdays"),
+        ({"rate": 5, "end": "2026-06-01", "on": 1}, "on must be weekdays"),
+        ({"decisions": 100, "on": "monday 10:00"}, "on is for dates.*give rate"),
     ],
 )
 def test_settings_are_checked(told: dict[str, Any], rule: str) -> None:
@@ -164,3 +184,70 @@ def test_exploration_beside_a_baseline_grows_with_features_and_what_follows() ->
             baseline_share(10, lengths)
     assert baseline_share(10, [1000]) == 0.01, "nothing follows"
     assert baseline_share(10, None) == 0.1
+
+
+def test_no_other_choice_of_meetings_costs_less() -> None:
+    schedule = BestSchedule(**MONDAYS)
+    begin = Progress.beginning(CREATED)
+    found = [end.decisions for end in schedule.ends(begin)]
+    rate, total = DATED["rate"] / DAY, 50 * DATED["rate"]
+    meetings = [rate * (at - CREATED) for at in schedule.meetings(CREATED)]
+    assert len(meetings) == 8
+    least = min(cost((*ends, total), dim=10) for ends in combinations(meetings, 3))
+    assert cost([float(end or 0) for end in found], dim=10) == pytest.approx(least, rel=1e-4)  # of whole decisions
+
+
+def test_updates_come_due_at_their_meeting_and_not_minutes_after() -> None:
+    """Each is made 23 minutes late; the next is due at its hour all the same, in summer time too."""
+    schedule = BestSchedule(**MONDAYS | {"gap": "7 days", "policies": 7})
+    progress, zone = Progress.beginning(CREATED), ZoneInfo("Europe/Berlin")
+    for _ in range(5):
+        end = schedule.ends(progress)[0]
+        assert end.at is not None
+        meeting = datetime.fromtimestamp(end.at, zone)
+        assert (meeting.weekday(), meeting.hour, meeting.minute, meeting.second) == (0, 10, 0, 0)
+        for seconds, due in ((-1.0, False), (0.0, True), (1380.0, True)):
+            now = end.at + seconds
+            came = round(DATED["rate"] * (now - CREATED) / DAY) - progress.before
+            current = Counts(progress.policies, came, came, progress.published[-1], now)
+            at = replace(progress, now=now, versions=(*progress.versions[:-1], current))
+            assert schedule.due(at).now is due
+        progress = at.updated()
+        following = schedule.ends(progress)[0].at
+        assert following is not None
+        assert following - end.at >= 7 * DAY - 3600.0, "gaps are those between meetings"
+
+
+def test_a_meeting_that_was_missed_by_more_than_a_day_is_planned_anew() -> None:
+    schedule = BestSchedule(**MONDAYS)
+    first = schedule.ends(Progress.beginning(CREATED))[0].at
+    assert first is not None
+    for late, due in ((0.9 * DAY, True), (2.0 * DAY, False)):
+        days = (first - CREATED + late) / DAY
+        progress = seen(days, round(1000 * days))
+        assert schedule.due(progress).now is due
+    following = schedule.ends(progress)[0].at
+    assert following is not None
+    assert following == first + 7 * DAY
+
+
+def test_a_meeting_that_never_comes_is_an_error() -> None:
+    wednesday = BestSchedule(**{**DATED, "end": CREATED + 1.9 * DAY, "on": "wednesday 10:00"})
+    assert len(wednesday.ends(Progress.beginning(CREATED))) == 1
+    with pytest.raises(ParameterError, match=r"on Wednesday 10:00 UTC.*no update would be made before the end"):
+        check_schedule(wednesday, CREATED, Rewards())
+
+
+def test_meetings_are_written_in_a_text_and_kept_with_an_experiment() -> None:
+    text = "best: policies=7, on=Monday and thursdays 9:30, rate=2000, end=2026-06-01, zone=Europe/Berlin"
+    schedule = schedule_of(text)
+    assert schedule == BestSchedule(
+        policies=7, rate=2000, end="2026-06-01", zone="Europe/Berlin", on=["monday 09:30", "thursday 09:30"]
+    )
+    assert schedule_from_plain(schedule.to_plain()) == schedule
+    assert "on Monday 09:30, Thursday 09:30 Europe/Berlin" in str(schedule)
+
+
+def test_many_meetings_are_thinned_to_those_that_matter() -> None:
+    times = [*range(1, 20_000)]
+    assert best_ends(20_000, 8, dim=10, times=times) == pytest.approx(best_ends(20_000, 8, dim=10), rel=0.03)
