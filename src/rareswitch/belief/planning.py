@@ -122,7 +122,7 @@ def prospects(
     halves = [Stage.of(part, truths, belief.link) for part in parts]
     count = max(len(half.best) for half in halves)
     shocks = normals(seed, "plan later", update, len(lengths) - 1, truth_count * count)
-    found = []
+    plans = []
     for scale in SCALES:
         draws = belief.estimate + scale * belief.noise * z[-PLAYED:] @ root
         now, information = halves[0].explore(draws)
@@ -145,8 +145,8 @@ def prospects(
                 noise = np.sqrt(share) * belief.noise * (columns @ shock)
                 moments = moments + (gained @ truths[:, :, None] + noise)[:, :, 0]
                 precisions = precisions + gained
-        found.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
-    return found
+        plans.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
+    return plans
 
 
 def unseen_directions(belief: Posterior, sets: ContextSets, *, known: int) -> FloatArray:
@@ -163,9 +163,9 @@ def unseen_directions(belief: Posterior, sets: ContextSets, *, known: int) -> Fl
     vectors = sets.contexts[sets.available]
     offered = vectors.T @ vectors
     weight = float(np.trace(offered)) / max(1, len(vectors)) or 1.0
-    told = belief.precision - belief.ridge * np.eye(len(offered))
-    told *= weight * known / max(float(np.trace(told)), np.finfo(np.float64).tiny)
-    return ignorance(offered + told, HARDLY_SEEN * weight)
+    taught = belief.precision - belief.ridge * np.eye(len(offered))
+    taught *= weight * known / max(float(np.trace(taught)), np.finfo(np.float64).tiny)
+    return ignorance(offered + taught, HARDLY_SEEN * weight)
 
 
 def spread(scale: float, unseen: FloatArray) -> FloatArray:
@@ -225,7 +225,7 @@ class Stage:
     def explore(self, draws: FloatArray) -> tuple[float, FloatArray]:
         """Expected regret of a decision by one of the draws (m, d), and the information (d, d) it gathers."""
         contexts, available = self.sets.contexts, self.sets.available
-        chosen = _best_arms(contexts, available, draws)
+        chosen = best_arms(contexts, available, draws)
         shares = (chosen[:, None, :] == np.arange(available.shape[1])[:, None]).mean(axis=2)
         played = np.einsum("sk,skj->sj", shares, np.where(available[:, :, None], self.values, 0.0))
         taught = shares if self.weights is None else shares * self.weights.mean(axis=2)
@@ -238,7 +238,7 @@ class Stage:
 
         The arms are as long as they teach.
         """
-        chosen = _best_arms(self.sets.contexts, self.sets.available, estimates)
+        chosen = best_arms(self.sets.contexts, self.sets.available, estimates)
         count, truths = chosen.shape
         paid = self.values[np.arange(count)[:, None], chosen, np.arange(truths)]
         features = self.sets.contexts[np.arange(count), chosen.T]
@@ -248,7 +248,7 @@ class Stage:
         return float((self.best - paid).mean()), features
 
 
-def _best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArray) -> IntArray:
+def best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArray) -> IntArray:
     """(n, m) the best available arm of each set for each of the parameters (m, d)."""
     count, arms, dim = contexts.shape
     scores = (contexts.reshape(-1, dim) @ parameters.T).reshape(count, arms, len(parameters))
@@ -257,8 +257,16 @@ def _best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArra
     return chosen
 
 
-def within_memory(sets: ContextSets) -> ContextSets:
-    """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
+def within_memory(sets: ContextSets, *, columns: int = TRUTHS, numbers: int = SAMPLE_NUMBERS) -> ContextSets:
+    """Fewer of the sets where they have so many arms that planning on all would take too much memory.
+
+    Parameters
+    ----------
+    columns
+        Numbers that a plan holds of each arm, beside its features.
+    numbers
+        The most that it may hold in all.
+    """
     arms, dim = sets.contexts.shape[1:]
-    step = -(-len(sets) // max(16, SAMPLE_NUMBERS // (arms * max(dim, TRUTHS))))
+    step = -(-len(sets) // max(16, numbers // (arms * max(dim, columns))))
     return ContextSets(sets.contexts[::step], sets.available[::step])

@@ -94,8 +94,8 @@ def posterior(stats: Stats) -> Posterior:
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> x = rng.standard_normal((2000, 4))
-    >>> found = posterior(Stats.of(x, x @ [3.0, -2.0, 0.0, 1.0] + 0.7 * rng.standard_normal(2000)))
-    >>> round(found.noise, 2), found.estimate.round(1).tolist()
+    >>> belief = posterior(Stats.of(x, x @ [3.0, -2.0, 0.0, 1.0] + 0.7 * rng.standard_normal(2000)))
+    >>> round(belief.noise, 2), belief.estimate.round(1).tolist()
     (0.7, [3.0, -2.0, -0.0, 1.0])
     """
     # in units of about 1, powers of two that change no digit: squares of squares are taken here
@@ -215,19 +215,8 @@ class ModelCheck:
         """The least multiple of the spread: a plan made of a wrong belief must not end the search."""
         return LEAST_SCALE if self.wrong else 0.0
 
-    @property
-    def text(self) -> str:
-        """What was concluded."""
-        if self.rank == 0:
-            return "nothing was believed before"
-        if not self.wrong:
-            return "what came is what was believed"
-        return (
-            f"what came is {math.sqrt(self.surprise):.1f} times as far from what was believed as chance alone would "
-            f"put it: the belief is widened {math.sqrt(self.widening):.1f}-fold"
-        )
 
-
+#: Nothing was believed before.
 NOTHING = ModelCheck(surprise=1.0, rank=0)
 
 
@@ -313,9 +302,9 @@ def expanded(
 
 def values_of(features: FloatArray, point: FloatArray) -> FloatArray:
     """xᵀθ (n,) of features (n, d), each in one order of summation."""
-    found = np.empty(len(features))
-    predictions(read_only(features), read_only(np.ascontiguousarray(point)), found)
-    return found
+    values = np.empty(len(features))
+    predictions(read_only(features), read_only(np.ascontiguousarray(point)), values)
+    return values
 
 
 class Belief(NamedTuple):

@@ -24,6 +24,26 @@ from rareswitch.design.sampling import (
     variation,
 )
 
-__all__ = ["Argmax", "CertifiedDesign", "Core", "CoreDesign", "Design", "GOptimal", "MixedArgmax", "MixedSoftmax"]
-__all__ += ["Sampler", "Softmax", "StagedDesign", "Uniform", "core_identification", "core_learning", "deviation"]
-__all__ += ["frank_wolfe_design", "g_optimal", "information", "largest_forms", "staged_design", "variation"]
+__all__ = [
+    "Argmax",
+    "CertifiedDesign",
+    "Core",
+    "CoreDesign",
+    "Design",
+    "GOptimal",
+    "MixedArgmax",
+    "MixedSoftmax",
+    "Sampler",
+    "Softmax",
+    "StagedDesign",
+    "Uniform",
+    "core_identification",
+    "core_learning",
+    "deviation",
+    "frank_wolfe_design",
+    "g_optimal",
+    "information",
+    "largest_forms",
+    "staged_design",
+    "variation",
+]

@@ -91,8 +91,8 @@ def staged_design(
     --------
     >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
-    >>> found = staged_design(sets.contexts, regularization=1e-3)
-    >>> len(found.policy.weights) == len(found.kept) <= len(found.stage_lengths)
+    >>> design = staged_design(sets.contexts, regularization=1e-3)
+    >>> len(design.policy.weights) == len(design.kept) <= len(design.stage_lengths)
     True
     """
     lam = number("regularization", regularization, low=1e-12, high=1.0)
@@ -119,9 +119,9 @@ def staged_design(
         current = current + growth
 
     stage_lengths, stage_matrices = np.asarray(lengths, dtype=np.int64), np.asarray(matrices)
-    kept = stage_lengths >= copies * size
-    atoms = [total * symmetric_inverse(matrix) for matrix in stage_matrices[kept]]
-    weights = stage_lengths[kept] / max(1, stage_lengths[kept].sum())
+    long = stage_lengths >= copies * size
+    atoms = [total * symmetric_inverse(matrix) for matrix in stage_matrices[long]]
+    weights = stage_lengths[long] / max(1, stage_lengths[long].sum())
     mixture: dict[str, Any] = {"g_optimal_share": 0.5 if atoms else 1.0, "g_optimal": optimal}
     mixture |= {"weights": weights, "matrices": np.reshape(atoms, (-1, dim, dim))}
     policy = MixedArgmax(**mixture) if form == "argmax" else MixedSoftmax(**mixture, exponent=exponent)
@@ -273,6 +273,6 @@ def core_learning(
     """
     core = core_identification(contexts, available, regularization=regularization, power=power, g_optimal=g_optimal)
     sets = context_sets(contexts, available)
-    kept = Sets(read_only(sets.contexts[core.indices]), read_only(sets.available[core.indices]), single=False)
-    staged = staged_design(kept, regularization=regularization, arms=arms, g_optimal=g_optimal)
+    inside = Sets(read_only(sets.contexts[core.indices]), read_only(sets.available[core.indices]), single=False)
+    staged = staged_design(inside, regularization=regularization, arms=arms, g_optimal=g_optimal)
     return CoreDesign(core=core, staged=staged)

@@ -70,8 +70,8 @@ def frank_wolfe_design(
     --------
     >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=4, arms=8).draw(200, seed=1)
-    >>> found = frank_wolfe_design(sets.contexts, regularization=1e-4)
-    >>> found.variation <= found.bound == 1.05 * 4 / 0.8
+    >>> certified = frank_wolfe_design(sets.contexts, regularization=1e-4)
+    >>> certified.variation <= certified.bound == 1.05 * 4 / 0.8
     True
     """
     lam = number("regularization", regularization, low=0.0, open_low=True)
@@ -101,9 +101,9 @@ def frank_wolfe_design(
         atoms = np.concatenate([atoms, weighted_information(sets, one_hot(values))[None]])
         matrices = np.concatenate([matrices, inverse[None]])
         weights = _reweight(np.append(weights * 0.9, 0.1), atoms, ground, 1.0 - beta, 0.25 * tol)
-        kept = weights > min(1e-4, 0.01 * tol)
-        kept[0] = True
-        weights, atoms, matrices = weights[kept] / weights[kept].sum(), atoms[kept], matrices[kept[1:]]
+        large = weights > min(1e-4, 0.01 * tol)
+        large[0] = True
+        weights, atoms, matrices = weights[large] / weights[large].sum(), atoms[large], matrices[large[1:]]
     what = f"the distributional design was not certified within {max_iterations} iterations"
     asked = f"variation {v:.6g} where {bound:.6g} was asked for"
     raise CertificateError(f"{what}: {asked}. Ask for a larger tol or more iterations.")

@@ -534,8 +534,8 @@ def g_optimal(contexts: SetsLike, available: ArrayLike | None = None, *, tol: fl
         weights[failed] = leverages[failed] = np.nan
     for array in outputs:
         array.flags.writeable = False
-    one = 0 if sets.single else slice(None)
-    return Design(**{name: array[one] for name, array in zip(_OUTPUTS, outputs, strict=False)}, failed=failed)
+    at = 0 if sets.single else slice(None)
+    return Design(**{name: array[at] for name, array in zip(_OUTPUTS, outputs, strict=False)}, failed=failed)
 
 
 def in_steps(contexts: FloatArray, *arrays: Output, parts: int = 1) -> list[tuple[Output, ...]]:

@@ -30,9 +30,9 @@ from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 
 def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
     """xᵀ·matrix·x of every arm, (n, K), and minus infinity where an arm is not alive."""
-    dim, given = matrix.shape[0], sets.contexts.shape[2]
-    if dim != given:
-        raise ShapeError(f"this sampling policy is for {dim} dimensions; got contexts of {given}.")
+    dim, columns = matrix.shape[0], sets.contexts.shape[2]
+    if dim != columns:
+        raise ShapeError(f"this sampling policy is for {dim} dimensions; got contexts of {columns}.")
     forms = np.empty(sets.available.shape)
     _forms(sets.contexts, read_only(matrix), forms)
     forms[~sets.available] = -np.inf

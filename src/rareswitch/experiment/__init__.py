@@ -11,13 +11,11 @@ from rareswitch.experiment.results import (
     Choice,
     LearnerNote,
     Lift,
-    Novelty,
     Relearned,
     Status,
     Verification,
 )
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.status import novelty
 
 __all__ = [
     "Advance",
@@ -29,7 +27,6 @@ __all__ = [
     "GateReport",
     "LearnerNote",
     "Lift",
-    "Novelty",
     "Relearned",
     "Rewards",
     "Status",
@@ -37,6 +34,5 @@ __all__ = [
     "WarmStart",
     "copy_experiment",
     "create",
-    "novelty",
     "open_experiment",
 ]

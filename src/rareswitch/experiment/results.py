@@ -9,7 +9,8 @@ from rareswitch.evaluation import Difference
 from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.planning import MinPropensityPrice, Price, Wait
+from rareswitch.learner import Novelty
+from rareswitch.planning import KnownRegret, MinPropensityPrice, Price, Wait
 from rareswitch.store import Counts, Marks
 
 
@@ -56,9 +57,10 @@ class LearnerNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     #: The model that is believed, logistic or linear, and its log-likelihood of held-out batches above the other's.
     link: str | None = None
     held_out: float | None = None
-    #: By how much more the batch differs from what was believed than it should; what was concluded from that.
+    #: By how much more the batch differs from what was believed than it should, and by what the belief's variance was
+    #: multiplied for that: 1 where chance explains it.
     surprise: float | None = None
-    concluded: str | None = None
+    widening: float | None = None
     #: Whether the policy lies between what was believed and what is.
     between: bool = False
     #: Regret of the batch, as it is known now, and as it was expected.
@@ -161,21 +163,13 @@ class Advance(Result, frozen=True, kw_only=True):
     note: LearnerNote = LearnerNote()
     #: Decisions that are planned for the new policy, and for those after it.
     batch_sizes: tuple[int, ...] = ()
-    #: What is proved of the regret, where the batches were not those planned.
-    holds: str = ""
+    #: What is proved of the regret, where the batches were not those planned; else None.
+    regret: KnownRegret | None = None
     seconds: float = 0.0
     #: What the gate says, where there was one.
     gate: GateReport | None = None
     #: What was earned more than the baseline would have, as of the last update; None without a baseline.
     lift: Lift | None = None
-
-
-class Novelty(Result, frozen=True, kw_only=True):
-    """How far contexts are from those that were learned from. Prints as text."""
-
-    #: 1 where they are as they were; many times that where features come that were hardly seen.
-    value: float
-    unlike: bool
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,8 +222,8 @@ class Status(Result, frozen=True, kw_only=True):
     repeated_decisions: int
     #: How unlike the contexts are to those that the policy was learned from; None while nothing is known.
     novelty: Novelty | None = None
-    #: Why the learner asks for an update before the batch was to end; '' where it does not.
-    early: str = ""
+    #: By how unlike its decisions are the learner asks for an update before the batch was to end; None: it does not.
+    early: Novelty | None = None
     #: Decisions whose records were not as described, by field and by what was not: missing, extra, unknown, clipped,
     #: or of the arms spare or shared.
     fields: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)

@@ -315,7 +315,7 @@ class Updates:
         batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, rewarded=0),)
         past = () if state is None else state.past
         numbers = {entry.policy_id: position for position, entry in enumerate(past, 1)}
-        holds = "" if state is None else known_regret(self.description.learner, state)
+        regret = None if state is None else known_regret(self.description.learner, state)
         return Advance(
             **msgspec.structs.asdict(batch) | {"policy_id": policy_id},
             made=state is not None and not elsewhere,
@@ -327,7 +327,7 @@ class Updates:
             sets=report.sets,
             note=report.note,
             batch_sizes=() if state is None else state.batch_sizes,
-            holds=holds if holds.startswith("The batches were not") else "",
+            regret=None if regret is None or regret.batches == regret.planned else regret,
             seconds=report.seconds,
             gate=report.gate,
             lift=kept_lift(self.description, report),
@@ -374,11 +374,11 @@ def progress_of(description: Description, store: Store, versions: tuple[Version,
     none = (Counts(version.number, 0, 0, version.row.time, version.row.time) for version in versions)
     counts = tuple(stored.get(count.version, count) for count in none)
     clock, start = description.learner.clock, state.start + max(1, counts[-1].decisions)
-    early = ""
+    early = None
     if clock.uses_features and not state.done:  # the decisions that an update would learn from are read
         plan = UpdatePlan(now=now, forecast=None, seen=RewardsSeen(rewards=0, overwritten=0))
         summary = Update(description, store, versions, plan, store.marks()).summary(current)
-        early = description.learner.early(state, summary) or ""
+        early = description.learner.early(state, summary)
     return Progress(
         created=description.created,
         now=now,

@@ -98,10 +98,10 @@ class _Code:
 
     def totals(self, count: int, start: Value = _ZEROS) -> list[Value]:
         """Variables of lanes."""
-        found = [cgutils.alloca_once(self.builder, _LANES) for _ in range(count)]
-        for total in found:
+        totals = [cgutils.alloca_once(self.builder, _LANES) for _ in range(count)]
+        for total in totals:
             self.builder.store(start, total)
-        return found
+        return totals
 
     def add_product(self, total: Value, factor: Value, other: Value) -> None:
         """Add factor · other to a variable."""
@@ -237,8 +237,8 @@ def _first_largest(
 
     ``rows`` is a literal number: the rows are gone through side by side. Where top is not finite, c is 0.
     """
-    found = types.containers.UniTuple(types.int64, rows.literal_value)
-    signature = found(values, rows, types.int64, types.float64)
+    places = types.containers.UniTuple(types.int64, rows.literal_value)
+    signature = places(values, rows, types.int64, types.float64)
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
         def greater(a: Value, b: Value) -> Value:
@@ -264,7 +264,7 @@ def _first_largest(
                 known = builder.load(place)
                 fresh = builder.and_(builder.icmp_signed("<", known, zero), builder.icmp_signed("!=", bits, zero))
                 builder.store(builder.select(fresh, at, known), place)
-        return context.make_tuple(builder, found, [builder.load(place) for place in first])
+        return context.make_tuple(builder, places, [builder.load(place) for place in first])
 
     return signature, generate
 

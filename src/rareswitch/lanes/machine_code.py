@@ -45,11 +45,11 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.function)
-        found = digest(kernel)
+        digested = digest(kernel)
         self.name, _, rest = self._impl.filename_base.rpartition("-")
         self.python = rest.partition(".")[2]
-        self.base = f"{self.name}-{found[:24]}.{self.python}"
-        self._cache_file = IndexDataCacheFile(self.cache_path, self.base, found)
+        self.base = f"{self.name}-{digested[:24]}.{self.python}"
+        self._cache_file = IndexDataCacheFile(self.cache_path, self.base, digested)
 
     def load_overload(self, signature: Signature, context: BaseContext) -> CompileResult | None:
         """What is there, unless it is damaged: that is compiled again."""
@@ -96,7 +96,9 @@ def digest(part: Kernel | Operation) -> str:
 
 def _described(code: CodeType) -> bytes:
     """What a piece of code does, but for the values of its global names."""
-    constants = [_described(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    constants = [
+        _described(constant) if isinstance(constant, CodeType) else repr(constant) for constant in code.co_consts
+    ]
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount)
     return repr((code.co_code, constants, names, code.co_exceptiontable)).encode()
 

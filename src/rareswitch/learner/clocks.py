@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.core import FloatArray, IntArray, absorb, inverse_root, whole
+from rareswitch.core import FloatArray, IntArray, Result, absorb, inverse_root, whole
 from rareswitch.errors import ParameterError
 from rareswitch.lanes import compiled
 
@@ -62,12 +62,20 @@ class ModelGrowth:
         """(S,) by what factor each det Λ has grown."""
         growths = np.ones(len(self.grams))
         for k in np.flatnonzero(self.taught > 0):
-            now, then = (np.linalg.slogdet(self._precision(one[k]))[1] for one in (self.grams, self.frozen))
+            now, then = (np.linalg.slogdet(self._precision(grams[k]))[1] for grams in (self.grams, self.frozen))
             growths[k] = np.exp(now - then)
         return growths
 
     def _precision(self, gram: FloatArray) -> FloatArray:
         return np.asarray(gram + self.ridge * np.eye(len(gram)))
+
+
+class Novelty(Result, frozen=True, kw_only=True):
+    """How far contexts are from those that were learned from. Prints as text."""
+
+    #: 1 where they are as they were; many times that where features come that were hardly seen.
+    value: float
+    unlike: bool
 
 
 class Clock(ABC):
@@ -109,8 +117,8 @@ class Clock(ABC):
         """
         return None
 
-    def early(self, progress: ModelGrowth) -> str | None:
-        """Why the features of the decisions so far call for the next policy now; None where they do not."""
+    def early(self, progress: ModelGrowth) -> Novelty | None:
+        """How unlike the features of the decisions so far are, where they call for the next policy now; else None."""
         return None
 
 

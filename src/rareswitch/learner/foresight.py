@@ -333,8 +333,6 @@ class PlannedExploration(Rule):
                 least_scale=evidence.least_scale,
             )
             scale, share = chosen.scale, settings.design_share
-            if evidence.wrong:
-                note["concluded"] += " and exploration kept"
             note |= {"scale": chosen.scale, "cost": chosen.cost, "next_cost": chosen.next_cost}
         draws = belief.estimate[None]
         if scale > 0.0:
@@ -343,7 +341,6 @@ class PlannedExploration(Rule):
             draws = draws + belief.noise * z @ inverse_root(belief.precision) @ spread(scale, unseen)
         if before is not None and evidence.wrong and settings.discount == 1.0:  # a θ that drifts does not come back
             draws = interpolated_draws(draws, before.estimate[: settings.dim] - belief.estimate, DRAWS)
-            note["concluded"] += "; the policy lies between what was believed and what is"
             note["between"] = True
         sampler: Sampler = PosteriorDraws(draws=draws)
         eliminations = ended.state.policy.eliminations if settings.discount == 1.0 else ()  # of a θ that was
@@ -415,7 +412,7 @@ class PlannedExploration(Rule):
             # planned for a batch of another length, where it ended early or late
             share = ended.batch.decided / ended.state.batch_sizes[0]
             note["expected"] = share * ended.state.notes[-1]["next_cost"]
-        return note if not evidence.rank else note | {"surprise": evidence.surprise, "concluded": evidence.text}
+        return note if not evidence.rank else note | {"surprise": evidence.surprise, "widening": evidence.widening}
 
     def elimination(self, belief: Posterior) -> Elimination:
         """The self-normalised intervals of the belief, with ‖θ‖ as large as it expects: σ·√(d/ridge)."""

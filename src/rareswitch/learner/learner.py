@@ -15,7 +15,7 @@ from rareswitch.core import BoolArray, FloatArray, Sets, SetsLike, Stats, contex
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
-from rareswitch.learner.clocks import Clock, ModelGrowth
+from rareswitch.learner.clocks import Clock, ModelGrowth, Novelty
 from rareswitch.learner.grids import Forecast, batch_sizes_of
 from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule, SumsRule
@@ -238,8 +238,8 @@ class Learner(ABC):
         taught = self.parts.statistics.taught(state.policy, sets)
         return self.clock.due(self._progress(state, summary), features, taught)
 
-    def early(self, state: State, summary: Summary) -> str | None:
-        """Why the features of these decisions call for the next policy before the batch was to end; None if not."""
+    def early(self, state: State, summary: Summary) -> Novelty | None:
+        """How unlike the features of these decisions are, if they call for a policy before the batch was to end."""
         return self.clock.early(self._progress(state, summary)) if self.clock.uses_features else None
 
     def _progress(self, state: State, summary: Summary | None) -> ModelGrowth:

@@ -1,15 +1,17 @@
-"""Policies held in reserve for contexts that change, and how uncertain decisions are beside those before them."""
+"""How unlike contexts are to those that a policy was learned from, and policies held in reserve for such contexts."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from rareswitch.core import TIE, BoolArray, FloatArray, IntArray, inverse_root, whole
+from rareswitch.core import TIE, BoolArray, FloatArray, IntArray, Sets, SetsLike, context_sets, inverse_root, whole
 from rareswitch.errors import ParameterError
-from rareswitch.learner.clocks import ModelGrowth, ToTheHorizon
+from rareswitch.learner.clocks import ModelGrowth, Novelty, ToTheHorizon
 from rareswitch.learner.grids import lengths, whole_ends
+from rareswitch.learner.state import State
 
 #: Of the horizon, by when the first of the policies in reserve is deployed anyway.
 RELEASED = 0.5
@@ -17,6 +19,11 @@ RELEASED = 0.5
 UNLIKE = 3.0
 #: The same where only policies in reserve are left: those are for features that were never seen.
 FAR_UNLIKE = 6.0
+#: Times as uncertain that sets are novel: where nothing changes it stays below, and groups of users that were never
+#: seen before exceed it many times over.
+NOVEL = 2.0
+#: Standard errors by which the mean must exceed it: a few odd sets are no change.
+ERRORS = 3.0
 #: A direction in which fewer decisions than this taught anything is hardly known.
 KNOWN = 5.0
 #: Decisions for each feature before which rare and new cannot be told apart.
@@ -61,6 +68,43 @@ class Uncertainty:
     def total(self, gram: FloatArray) -> float:
         """The sum over decisions with this Σ xxᵀ (d, d)."""
         return float(np.sum((self.root @ gram) * self.root))
+
+
+def novelty(state: State, contexts: SetsLike, available: npt.ArrayLike | None = None) -> Novelty:
+    """How uncertain the current policy's choices are on these sets, beside those that it was learned from.
+
+    It is the mean :class:`Uncertainty` of the arms that the policy plays: 1 for decisions like those before, whatever
+    the features. Rewards play no part.
+
+    Parameters
+    ----------
+    state
+        With the policy that decides now, and the sums that it was learned from.
+    contexts, available
+        Context sets (n, K, d) that it meets now, and their mask.
+
+    Examples
+    --------
+    >>> from rareswitch.learner import Foresight, Rows
+    >>> learner = Foresight(dim=2)
+    >>> state = learner.begin()
+    >>> x = np.random.default_rng(1).standard_normal((400, 3, 2)) * [1.0, 0.01]      # the second hardly varies
+    >>> decisions = state.policy.decide(x, ids=range(400), seed=1)
+    >>> rows = Rows.of(x, decisions, x[np.arange(400), decisions.arms, 0])
+    >>> state = learner.next(state, learner.summarize(state, rows))
+    >>> novelty(state, x).unlike, novelty(state, x[:, :, ::-1]).unlike               # and then it does
+    (False, True)
+    """
+    sets, count = context_sets(contexts, available), sum(stats.count for stats in state.sums)
+    if not count:
+        return Novelty(value=1.0, unlike=False)
+    dim = sets.contexts.shape[2]  # without a level, which has no unit of the features
+    uncertainty = Uncertainty.of(np.sum([stats.gram[:dim, :dim] for stats in state.sums], axis=0), count)
+    policy = replace(state.policy, min_propensity=None)  # what it plays by its own choice
+    shares = np.atleast_2d(policy.probabilities(Sets(sets.contexts, sets.available, False)))
+    values = (shares * uncertainty.each(sets.contexts)).sum(axis=1) / uncertainty.usual
+    value, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))
+    return Novelty(value=value, unlike=value - ERRORS * error > NOVEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,15 +171,12 @@ class Reserve(ToTheHorizon):
         after = np.flatnonzero(self._due(progress, features)[1:])
         return int(after[0]) + 1 if len(after) else None
 
-    def early(self, progress: ModelGrowth) -> str | None:
+    def early(self, progress: ModelGrowth) -> Novelty | None:
         if not self._due(progress, np.empty((0, len(progress.frozen[0]))))[0]:
             return None
         uncertainty, decisions = Uncertainty.of(progress.frozen[0], int(progress.counts[0])), int(progress.taught[0])
         times = uncertainty.total(progress.grams[0] - progress.frozen[0]) / (uncertainty.usual * decisions)
-        return (
-            f"features came that were rare before: the {decisions:,} decisions of this policy are {times:.1f} times as "
-            "uncertain as those that it was learned from"
-        )
+        return Novelty(value=times, unlike=True)
 
     def _due(self, progress: ModelGrowth, features: FloatArray) -> BoolArray:
         """(n + 1,) whether the next policy is due now, and after each of the decisions with these features (n, d)."""

@@ -141,8 +141,8 @@ class LayerModels(OneModel):
 
     def taught(self, policy: Policy, sets: Sets) -> IntArray:
         assert isinstance(policy.sampler, Layered)
-        kept = policy.survivors(sets) if policy.eliminations else sets.available
-        return policy.sampler.layers(Sets(sets.contexts, kept, False))
+        survivors = policy.survivors(sets) if policy.eliminations else sets.available
+        return policy.sampler.layers(Sets(sets.contexts, survivors, False))
 
     def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
         return kept["frozen_gram"], kept["frozen_count"].astype(np.int64)

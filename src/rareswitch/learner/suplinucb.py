@@ -44,13 +44,13 @@ class Layers(SumsRule):
         assert isinstance(sampler, Layered)
         held = [sampler.estimates, sampler.roots, *([] if sampler.tails is None else [sampler.tails])]
         models = [part.copy() for part in held]
-        kept = {name: part.copy() for name, part in ended.state.kept.items()}
+        frozen = {name: part.copy() for name, part in ended.state.kept.items()}
         for k in np.flatnonzero(self.grown(ended)).tolist():
-            for part, made in zip(models, self.model(k, ended.sums[k]), strict=True):
-                part[k] = made
-            kept["frozen_gram"][k] = ended.sums[k].gram
-            kept["frozen_count"][k] = ended.sums[k].count
-        return NewPolicy(self.policy(*models), kept=kept)
+            for part, renewed in zip(models, self.model(k, ended.sums[k]), strict=True):
+                part[k] = renewed
+            frozen["frozen_gram"][k] = ended.sums[k].gram
+            frozen["frozen_count"][k] = ended.sums[k].count
+        return NewPolicy(self.policy(*models), kept=frozen)
 
     def grown(self, ended: BatchEnd) -> BoolArray:
         """(S,) which layers are frozen anew."""

@@ -1,6 +1,6 @@
 """Schedules of updates: how many policies, when, at what expected regret; which learner to take."""
 
-from rareswitch.planning.guarantees import CONTEXTS, known_regret, proved_rate
+from rareswitch.planning.guarantees import CONTEXTS, KnownRegret, known_regret, proved_rate
 from rareswitch.planning.parsing import schedule_from_plain, schedule_of
 from rareswitch.planning.recommendation import Problem, Recommendation, recommend
 from rareswitch.planning.regret_model import (
@@ -25,8 +25,18 @@ from rareswitch.planning.times import (
     seconds_of,
 )
 
-__all__ = ["CONTEXTS", "DAY", "AfterCounts", "BestSchedule", "Due", "LearnerSchedule", "Manual", "MinPropensityPrice"]
-__all__ += ["Periodic", "Price", "Problem", "Progress", "Recommendation", "Schedule", "ScheduleTable", "Wait"]
+__all__ = ["CONTEXTS", "DAY", "AfterCounts", "BestSchedule", "Due", "KnownRegret", "LearnerSchedule", "Manual"]
+__all__ += [
+    "MinPropensityPrice",
+    "Periodic",
+    "Price",
+    "Problem",
+    "Progress",
+    "Recommendation",
+    "Schedule",
+    "ScheduleTable",
+    "Wait",
+]
 __all__ += ["adaptive_cost", "baseline_share", "best_ends", "cost", "date_text", "duration_of", "duration_text"]
 __all__ += ["from_settings", "known_regret", "min_propensity_price", "minute_text", "moment_of", "plain_fields"]
 __all__ += ["proved_rate", "recommend", "schedule_from_plain", "schedule_of", "seconds_of", "unlearnable"]

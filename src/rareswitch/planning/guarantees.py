@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
+import msgspec
+
+from rareswitch.core import Result
 from rareswitch.learner import (
     AdaptiveGrid,
     BatchedLearner,
@@ -288,41 +291,42 @@ def _rate_of_foresight(learner: Foresight) -> str:
     return f"d·T^{0.5 + 0.5 * growth:.3f}/√design_share, stochastic"
 
 
-def known_regret(learner: Learner, state: State) -> str:
+class KnownRegret(Result, frozen=True, kw_only=True):
+    """What is known of the regret of a run, given the batches it had. Prints as text."""
+
+    #: What is proved for the planned batches, with the contexts it is proved for; "none".
+    rate: str
+    #: Decisions of the batches so far where they were not those planned, and of those; else none.
+    batches: tuple[int, ...] = ()
+    planned: tuple[int, ...] = ()
+    #: Where batches were not those planned, and each is judged by itself: the failure probability of all intervals
+    #: together; for how many decisions in how many batches they were made, and how many there are if that is more.
+    delta: float | None = None
+    made_for: tuple[int, int] | None = None
+    needed: tuple[int, int] | None = None
+    #: A minimum propensity, as people write it: what is known is then of the decisions that it leaves to the learner.
+    min_propensity: str = ""
+    #: Decisions of a log that the run began with.
+    warm: int | None = None
+
+
+def known_regret(learner: Learner, state: State) -> KnownRegret:
     """What is known of the regret of this run, given the batches it had."""
-    text, least = _of_batches(learner, state), state.policy.min_propensity
-    if least is not None:
-        text += f" This is of the decisions that the minimum propensity of {least} leaves to the learner."
-    if state.warm is not None:
-        text += f" It began with {state.warm.decided:,} decisions of a log, and is known if their rewards are alike."
-    return text
-
-
-def _of_batches(learner: Learner, state: State) -> str:
-    """What is known of the regret, without a minimum propensity or a log before the run."""
-    sizes, known = tuple(batch.decided for batch in state.past), proved_rate(learner)
+    sizes, rate = tuple(batch.decided for batch in state.past), proved_rate(learner)
     # what is proved of foresight needs batches that do not end by their own features, as those of a reserve may
     proves_lengths = isinstance(learner, Foresight) and learner.reserve and learner.noise_bound is not None
     freely = not (isinstance(learner.clock, StaticGrid) or proves_lengths)
     planned = sizes if freely else learner.clock.begin()[: len(sizes)]
+    known = KnownRegret(
+        rate=rate,
+        min_propensity="" if state.policy.min_propensity is None else str(state.policy.min_propensity),
+        warm=None if state.warm is None else state.warm.decided,
+    )
     if sizes == planned:
-        return f"regret {known}" if known != "none" else "no bound is known"
-    proved = f"the regret is {known}" if known != "none" else "no bound is known"
-    rest = _off_plan(learner, state) if isinstance(learner, BatchedLearner) else "No rate is proved for other batches."
-    return (
-        f"The batches were not those planned ({', '.join(map(str, sizes))} decisions for "
-        f"{', '.join(map(str, planned))}), for which {proved}. {rest}"
-    )
-
-
-def _off_plan(learner: BatchedLearner, state: State) -> str:
-    planned = len(learner.clock.begin())
-    if state.horizon > learner.horizon or state.policies > planned:
-        return (
-            f"The intervals were made for {learner.horizon} decisions in {planned} batches, and there are "
-            f"{state.horizon} in {state.policies}: they may fail with a larger probability than {learner.delta:g}."
-        )
-    return (
-        f"Each batch is judged by itself, so all intervals hold together with probability {1 - learner.delta:g}; "
-        "the rate of the regret is proved for the planned batches only."
-    )
+        return known
+    known = msgspec.structs.replace(known, batches=sizes, planned=planned)
+    if not isinstance(learner, BatchedLearner):
+        return known
+    made_for, needed = (learner.horizon, len(learner.clock.begin())), (state.horizon, state.policies)
+    beyond = any(more > most for more, most in zip(needed, made_for, strict=True))
+    return msgspec.structs.replace(known, delta=learner.delta, made_for=made_for, needed=needed if beyond else None)

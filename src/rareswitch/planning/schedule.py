@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from rareswitch.core import Result, number, whole
-from rareswitch.learner import Forecast
+from rareswitch.learner import Forecast, Novelty
 from rareswitch.planning.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.planning.times import DAY, Duration, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
@@ -35,8 +35,8 @@ class Progress:
     planned: tuple[int, ...] = ()
     #: Whether the learner plans nothing after the current batch.
     last: bool = False
-    #: Why the learner asks for an update before the batch was to end, by features alone; '' where it does not.
-    early: str = ""
+    #: By how unlike features are the learner asks for an update before the batch was to end; None where it does not.
+    early: Novelty | None = None
     #: Decisions a second, expected while none can be counted; None where nothing is.
     expected_rate: float | None = None
 

@@ -1,5 +1,7 @@
 """Reports of experiments as text: status, updates, gates, lift, audits and verification."""
 
+import math
+
 from rareswitch.core import percent_text
 from rareswitch.errors import several
 from rareswitch.evaluation import Interval
@@ -10,12 +12,12 @@ from rareswitch.experiment import (
     GateReport,
     LearnerNote,
     Lift,
-    Novelty,
     Rewards,
     Status,
     Verification,
     WarmStart,
 )
+from rareswitch.learner import Novelty
 from rareswitch.log import ImportReport
 from rareswitch.planning import minute_text
 from rareswitch.report.evaluation_text import relative_text
@@ -148,9 +150,12 @@ def status_text(status: Status, *, cli: bool = False) -> str:
     lines += _fields(status.fields)
     if status.novelty is not None:
         lines.append(as_text(status.novelty, cli=cli))
-    if status.early:
+    if status.early is not None:
         hand = "" if status.due else f" (advance with {parameter('force', cli=cli)})"
-        lines.append(f"Early update requested{hand}: {status.early}.")
+        lines.append(
+            f"Early update requested{hand}: new kinds of requests, {status.early.value:.1f} × as uncertain as those "
+            "learned from."
+        )
     lines += [f"Gate: {as_text(gate, cli=cli)}" for gate in status.rejected]
     if status.started:
         lines.append("An update is unfinished; the next one continues it.")
@@ -203,8 +208,8 @@ def advance_text(report: Advance, *, cli: bool = False) -> str:
         else ""
     )
     lines.append(f"{'Next' if report.preview else 'Now'}: {name}{planned}{more}.")
-    if report.holds:
-        lines.append(report.holds)
+    if report.regret is not None:
+        lines.append(as_text(report.regret, cli=cli))
     done = "Another process made the update." if report.elsewhere else f"Updated in {report.seconds:.1f} s."
     return "\n".join([*head, *([] if report.preview else [done]), *lines])
 
@@ -216,11 +221,23 @@ def _batch_text(note: LearnerNote) -> str:
         expected = "" if note.expected is None else f" (expected: {note.expected:.3g})"
         without = "" if note.min_propensity is None else " without the minimum propensity"
         texts.append(f"Regret of this batch{without}: about {note.lost:.3g}{expected}")
-    if note.concluded:
-        texts.append(note.concluded[0].upper() + note.concluded[1:])
+    if note.surprise is not None and note.widening is not None:
+        texts.append(_surprise_text(note, note.surprise, note.widening))
     if note.outlier is not None:
         texts.append(f"Outlier: a reward {note.outlier:.0f} standard deviations from the mean (see clip of Rewards)")
     return sentences(texts)
+
+
+def _surprise_text(note: LearnerNote, surprise: float, widening: float) -> str:
+    """Of a learner's note, how far the batch was from what was believed, and what was concluded."""
+    if widening == 1.0:
+        return "As believed before the batch"
+    exploring = "" if note.cost is None else " and exploration continued"
+    between = "; the policy lies between the belief before and after" if note.between else ""
+    return (
+        f"Not as believed: {math.sqrt(surprise):.1f} × as far off as chance explains; the belief is widened "
+        f"{math.sqrt(widening):.1f} ×{exploring}{between}"
+    )
 
 
 def _model_text(note: LearnerNote) -> str:

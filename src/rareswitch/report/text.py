@@ -12,6 +12,7 @@ from rareswitch.errors import several
 from rareswitch.learner import LEARNERS
 from rareswitch.planning import (
     Due,
+    KnownRegret,
     MinPropensityPrice,
     Price,
     Recommendation,
@@ -140,6 +141,40 @@ def floor_text(price: MinPropensityPrice, *, cli: bool = False) -> str:
         return f"{text}."
     learning = "" if price.learning is None else f", beside {price.learning:,.0f} for learning"
     return f"{text}. Expected cost: {price.cost:,.0f} exploring decisions of the next {price.decisions:,}{learning}."
+
+
+@as_text.register
+def known_regret_text(known: KnownRegret, *, cli: bool = False) -> str:
+    """What is known of the regret of a run."""
+    text = f"regret {known.rate}" if known.rate != "none" else "no bound is known"
+    if known.batches != known.planned:
+        proved = f"the regret is {known.rate}" if known.rate != "none" else text
+        text = (
+            f"The batches were not those planned ({', '.join(map(str, known.batches))} decisions for "
+            f"{', '.join(map(str, known.planned))}), for which {proved}. {_off_plan(known)}"
+        )
+    if known.min_propensity:
+        text += (
+            f" This is of the decisions that the minimum propensity of {known.min_propensity} leaves to the learner."
+        )
+    if known.warm is not None:
+        text += f" It began with {known.warm:,} decisions of a log, and is known if their rewards are alike."
+    return text
+
+
+def _off_plan(known: KnownRegret) -> str:
+    """What is known of batches that were not those planned."""
+    if known.delta is None or known.made_for is None:
+        return "No rate is proved for other batches."
+    if known.needed is not None:
+        return (
+            f"The intervals were made for {known.made_for[0]} decisions in {known.made_for[1]} batches, and there are "
+            f"{known.needed[0]} in {known.needed[1]}: they may fail with a larger probability than {known.delta:g}."
+        )
+    return (
+        f"Each batch is judged by itself, so all intervals hold together with probability {1 - known.delta:g}; the "
+        "rate of the regret is proved for the planned batches only."
+    )
 
 
 @as_text.register

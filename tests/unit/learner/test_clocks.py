@@ -9,7 +9,8 @@ import pytest
 from rareswitch import simulate
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.worlds import World, make_world
-from rareswitch.learner import OFUL, DeterminantGrowth, EveryStep, Learner, Rows, make_learner
+from rareswitch.learner import OFUL, DeterminantGrowth, Learner, Rows, make_learner
+from rareswitch.learner.clocks import EveryStep
 from reference.loop import rows_of
 
 NOISE = 0.4

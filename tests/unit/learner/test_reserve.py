@@ -11,7 +11,7 @@ from rareswitch.core import FloatArray
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
 from rareswitch.learner.clocks import ModelGrowth
-from rareswitch.learner.reserve import LEAST_SEEN, Reserve
+from rareswitch.learner.reserve import LEAST_SEEN, UNLIKE, Reserve
 
 HORIZON = 10_000
 #: Worlds in which contexts are drawn from one distribution, also rare ones.
@@ -176,7 +176,8 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     assert learner.due(again, rounds.contexts, made) == due
     early = learner.early(state, learner.summarize(state, rows))
     assert early is not None
-    assert "features came that were rare before" in early
+    assert early.unlike
+    assert early.value > UNLIKE
     following = learner.next(state, learner.summarize(state, rows))
     assert following.horizon == HORIZON
     assert len(following.batch_sizes) == len(state.batch_sizes) - 1

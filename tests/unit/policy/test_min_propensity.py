@@ -239,8 +239,8 @@ def test_every_policy_of_a_run_has_the_minimum_propensity(name: str) -> None:
     state = after_a_batch(learner, min_propensity)
     assert (state.policies, state.policy.min_propensity) == (2, min_propensity)
     assert state_from_bytes(state_to_bytes(state)).policy.min_propensity == min_propensity
-    assert "leaves to the learner" in known_regret(learner, state)
-    assert "leaves to the learner" not in known_regret(learner, learner.begin())
+    assert "leaves to the learner" in str(known_regret(learner, state))
+    assert "leaves to the learner" not in str(known_regret(learner, learner.begin()))
 
 
 def test_what_is_certified_is_not_of_the_minimum_propensity() -> None:

@@ -16,5 +16,18 @@ from rareswitch.learner import LEARNERS
 for _kind in (LinMED, SupLinRel, LinMEDGrid, PureExploitation, RHO, Falcon, FixedSetElimination, E4, BaSE):
     LEARNERS[_kind.name] = _kind
 
-__all__ = ["E4", "RHO", "Allocation", "BaSE", "EmpiricalDivergence", "Falcon", "FixedSetElimination"]
-__all__ += ["InverseGap", "LinMED", "LinMEDGrid", "PureExploitation", "SupLinRel", "cheapest_allocation"]
+__all__ = [
+    "E4",
+    "RHO",
+    "Allocation",
+    "BaSE",
+    "EmpiricalDivergence",
+    "Falcon",
+    "FixedSetElimination",
+    "InverseGap",
+    "LinMED",
+    "LinMEDGrid",
+    "PureExploitation",
+    "SupLinRel",
+    "cheapest_allocation",
+]

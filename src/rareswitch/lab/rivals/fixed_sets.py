@@ -274,10 +274,10 @@ class ExploreEliminateExploit(Rule):
 
     def next(self, ended: BatchEnd) -> NewPolicy:
         settings, number = self.settings, ended.state.policies
-        kept = the_actions(settings.name, ended)
+        known = the_actions(settings.name, ended)
         (total,) = ended.sums
         ridge = settings.parts.statistics.ridge
-        actions, left = kept["actions"][0], kept["available"][0] != 0.0
+        actions, left = known["actions"][0], known["available"][0] != 0.0
         if "left" in ended.state.kept:
             left = ended.state.kept["left"] != 0.0
         means = actions @ total.estimate(ridge=ridge)
@@ -295,7 +295,7 @@ class ExploreEliminateExploit(Rule):
         length = rest if np.count_nonzero(plays) <= 1 else min(rest, int(plays.sum()))
         policy = Policy(dim=settings.dim, sampler=Allocation(weights=plays / plays.sum()))
         batch_sizes = (length, rest - length) if length < rest else (rest,)
-        return NewPolicy(policy, kept=kept | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
+        return NewPolicy(policy, kept=known | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
     def telling(self, standings: Standings) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""
@@ -463,7 +463,7 @@ def _balanced(across: FloatArray, gap: FloatArray, tol: float) -> FloatArray:
     """
     y = across / np.sqrt(gap)[:, None]
     u = np.full(len(y), 1.0 / len(y))
-    cost, found, least = math.inf, u, 0.0
+    cost, design, least = math.inf, u, 0.0
     for power in _POWERS:
         for _ in range(_STEPS):
             information = (y.T * u) @ y
@@ -473,16 +473,16 @@ def _balanced(across: FloatArray, gap: FloatArray, tol: float) -> FloatArray:
             forms = 2.0 * np.einsum("nr,rn->n", y, solved) / gap
             largest = float(forms.max())
             if largest < cost:
-                cost, found = largest, u
+                cost, design = largest, u
             weights = (forms / largest) ** (power - 1)
             weights /= weights.sum()
             slopes = ((y @ solved) ** 2 * (2.0 / gap)[:, None] * weights[:, None]).sum(axis=0)
             level = float(u @ slopes)
             least = max(least, level**2 / float(slopes.max()))
             if cost <= (1.0 + tol) * least:
-                return np.asarray(cost * found / gap)
+                return np.asarray(cost * design / gap)
             if slopes.max() <= (1.0 + 0.1 * tol) * level:
                 break  # the best design for this power
             u = u * (slopes / level) ** (1.0 / (power + 1))
             u = u / u.sum()
-    return np.asarray(cost * found / gap)
+    return np.asarray(cost * design / gap)

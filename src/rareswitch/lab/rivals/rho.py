@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.belief import best_columns
-from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, inverse_root, normals, read_only
+from rareswitch.belief import best_arms, within_memory
+from rareswitch.core import ContextSets, FloatArray, IntArray, inverse_root, normals
 from rareswitch.design import Uniform
 from rareswitch.errors import BatchError
 from rareswitch.learner import (
@@ -95,7 +95,7 @@ class ResidualHorizon:
             contexts=np.where(available, sets.contexts, 0.0),
             centred=centred,
             means=np.where(sets.available, centred @ estimate, -np.inf),
-            chosen=_best_arms(sets.contexts, sets.available, parameters),
+            chosen=best_arms(sets.contexts, sets.available, parameters),
             shocks=shocks,
         )
 
@@ -109,8 +109,8 @@ class ResidualHorizon:
         remaining = root.T @ root
         covariance = self.noise**2 * (self.inverse - remaining)
         variances = ((centred @ covariance) * centred).sum(axis=1).reshape(count, arms)
-        told = variances > 0.0  # rounding leaves less where nothing is learned
-        spreads = np.sqrt(np.where(told, variances, 0.0))
+        uncertain = variances > 0.0  # rounding leaves less where nothing is learned
+        spreads = np.sqrt(np.where(uncertain, variances, 0.0))
         scores = self.means[:, :, None] + spreads[:, :, None] * self.shocks
         best, draws = scores.argmax(axis=1), np.arange(self.shocks.shape[2])
         means = np.where(np.isfinite(self.means), self.means, 0.0)
@@ -119,7 +119,7 @@ class ResidualHorizon:
         # of the second term in the variances, then in C, then in the information, then in the probabilities
         in_variances = np.zeros((count, arms))
         np.add.at(in_variances, (rows, best), self.shocks[rows, best, draws])
-        in_variances = np.divide(in_variances, 2.0 * best.size * spreads, out=np.zeros_like(spreads), where=told)
+        in_variances = np.divide(in_variances, 2.0 * best.size * spreads, out=np.zeros_like(spreads), where=uncertain)
         in_covariance = (centred.T * in_variances.ravel()) @ centred
         in_information = self.noise**2 * stakes.learned * remaining @ in_covariance @ remaining
         gains = stakes.now * means + stakes.later * ((x @ in_information) * x).sum(axis=1).reshape(count, arms)
@@ -143,15 +143,6 @@ def ascend(horizon: ResidualHorizon) -> FloatArray:
         size = np.sqrt(square / (1.0 - _SQUARE_DECAY**t))
         logits = logits + RATE * step / (1.0 - _DECAY**t) / np.maximum(size, 1e-300)
     return best
-
-
-def _best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArray) -> IntArray:
-    """(n, m) the best available arm of each set for each of the parameters (m, d)."""
-    count, arms, dim = contexts.shape
-    scores = (contexts.reshape(-1, dim) @ parameters.T).reshape(count, arms, len(parameters))
-    chosen = np.zeros((count, len(parameters)), dtype=np.int64)
-    best_columns(read_only(scores), available, np.empty(len(parameters)), chosen)
-    return chosen
 
 
 #: Multiples of the posterior's spread at which parameters are drawn, and how many at each; the estimate joins them.
@@ -196,7 +187,7 @@ class WeighDraws(Rule):
                     "sets of the decisions that learner.sample_size(state) asks for."
                 )
             draws = self.draws(estimate, precision, ended.start)
-            sets = thinned(ended.batch.sample.sets)
+            sets = within_memory(ended.batch.sample.sets, columns=1 + len(SPREADS) * DRAWS, numbers=NUMBERS)
             horizon = ResidualHorizon.of(
                 sets,
                 draws,
@@ -246,13 +237,6 @@ def parts_of(weights: FloatArray, parts: int = PARTS) -> IntArray:
     order = np.argsort(counts - exact, kind="stable")
     counts[order[: parts - counts.sum()]] += 1
     return np.asarray(counts // math.gcd(*counts.tolist()))
-
-
-def thinned(sets: ContextSets) -> ContextSets:
-    """Fewer of the sets where they have so many arms that planning on all would take too much memory."""
-    arms, dim = sets.contexts.shape[1:]
-    step = -(-len(sets) // max(16, NUMBERS // (arms * max(dim, 1 + len(SPREADS) * DRAWS))))
-    return ContextSets(sets.contexts[::step], sets.available[::step])
 
 
 @dataclass(frozen=True, kw_only=True)

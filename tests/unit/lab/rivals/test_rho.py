@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.belief import within_memory
 from rareswitch.core import ContextSets, normals
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.lab.rivals import RHO
-from rareswitch.lab.rivals.rho import ResidualHorizon, Stakes, ascend, parts_of, thinned
+from rareswitch.lab.rivals.rho import NUMBERS, ResidualHorizon, Stakes, ascend, parts_of
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of
@@ -103,8 +104,9 @@ def test_parts_are_those_of_the_weights() -> None:
     assert parts_of(many, 128).sum() == 128
 
 
-def test_sets_of_many_arms_are_thinned() -> None:
-    assert len(thinned(ContextSets(np.ones((128, 5000, 2)), np.ones((128, 5000), dtype=np.bool_)))) <= 16
+def test_sets_of_many_arms_are_within_memory() -> None:
+    sets = ContextSets(np.ones((128, 5000, 2)), np.ones((128, 5000), dtype=np.bool_))
+    assert len(within_memory(sets, columns=127, numbers=NUMBERS)) <= 16
 
 
 def test_the_last_batch_is_greedy_unless_a_weight_looks_past_it() -> None:

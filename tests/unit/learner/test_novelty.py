@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray, normals
-from rareswitch.experiment import novelty
-from rareswitch.learner import Foresight, Rows, State
+from rareswitch.learner import Foresight, Rows, State, novelty
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS = 6, 8
