@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.parquet as parquet
 from rareswitch.core import ContextSets, id_keys, sample_order
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Learner, Rows, State, Summary, make_learner
-from rareswitch.log import LogReport, log_schema, summarize_log
+from rareswitch.log import ParquetLog, log_schema, summarize
 from rareswitch.policy import Policy
 
 
@@ -52,13 +53,51 @@ class Updated(NamedTuple):
     """A run after a log was learned from."""
 
     run: Run
-    report: LogReport
+    log: ParquetLog
+    counts: dict[str, Any]
 
 
-def update(run: Run, paths: Sequence[str | Path], *, forecast: Any = None, **how: Any) -> Updated:
-    """Learn from a log."""
-    found = summarize_log(run.learner, run.state, paths, **how)
-    return Updated(run.advance(found.summary, late=found.late, forecast=forecast), found.report)
+def update(
+    run: Run,
+    paths: Sequence[str | Path],
+    *,
+    late: bool = True,
+    executor: Any = None,
+    window: float | None = None,
+    now: float | None = None,
+    **options: Any,
+) -> Updated:
+    """Learn from a log; of earlier batches too, where policies rest on them."""
+    learner, state = run.learner, run.state
+    past, current = [batch.policy_id for batch in state.past], state.policy.id
+    options |= {"only": [*past, current], "dim": learner.dim, "executor": executor, "window": window, "now": now}
+    log = ParquetLog(paths, **options)
+    pooled = late and learner.parts.statistics.pooled
+    summary, *earlier = (
+        summarize(learner, state, log, policy_id=name, executor=executor, window=window, now=log.now)
+        for name in [current, *(name for name in past if pooled and log.rows[name])]
+    )
+    counts = counts_of(log, state, summary)
+    assert log.rows[current] == sum(counts[name] for name in ("decided", "copies", "conflicting_rows"))
+    return Updated(run.advance(summary, late=earlier), log, counts)
+
+
+def counts_of(log: Any, state: State, summary: Summary) -> dict[str, Any]:
+    """Every row under one name; ``log`` has rows by policy, and which were copies or contradicted each other."""
+    current, past = state.policy.id, {batch.policy_id for batch in state.past}
+    return {
+        "rows": log.rows.total(),
+        "decided": summary.decided,
+        "used": summary.rewarded,
+        "waiting": summary.waiting,
+        "expired": summary.expired,
+        "copies": log.copies_of[current],
+        "conflicting": log.conflicting[current],
+        "conflicting_rows": log.conflicting_rows[current],
+        "late": sum(log.rows[name] for name in past),
+        "foreign": {name: rows for name, rows in log.rows.items() if name not in past | {current}},
+        "sets": 0 if summary.sample is None else len(summary.sample),
+    }
 
 
 @dataclass(frozen=True)
@@ -181,17 +220,16 @@ class Recount:
     late: list[Summary]
 
 
-def recount(parts: Sequence[Sequence[Row]], run: Run, *, late: bool = True, **window: Any) -> Recount:
+def recount(parts: Sequence[Sequence[Row]], run: Run, **window: Any) -> Recount:
     """Everything anew, row by row."""
     learner, state = run.learner, run.state
     past = [batch.policy_id for batch in state.past]
     rows = [row for part in parts for row in part]
-    foreign = Counter(row.policy for row in rows if row.policy not in [*past, state.policy.id])
-    pooled = learner.parts.statistics.pooled
-    summaries, conflicting, conflicting_rows, distinct = {}, Counter[str](), Counter[str](), {}
+    every = Counter(row.policy for row in rows)
+    summaries, conflicting, conflicting_rows, copies = {}, Counter[str](), Counter[str](), Counter[str]()
     for name in dict.fromkeys([*past, state.policy.id]):
         mine = [row for row in rows if row.policy == name]
-        if not mine or (name in past and not late):
+        if not mine:
             continue
         groups: dict[Any, list[Row]] = {}
         for row in mine:
@@ -209,33 +247,13 @@ def recount(parts: Sequence[Sequence[Row]], run: Run, *, late: bool = True, **wi
                     _distinct([r for r in group if r.reward is not None], "reward_time"),
                 )
                 good[key] = replace(first, time=min(times, default=None), reward_time=min(arrived, default=None))
-        distinct[name] = len(good)
+        copies[name] = len(mine) - len(good) - conflicting_rows[name]
         summaries[name] = learner.summarize(state, as_rows(list(good.values()), name, learner.dim), **window)
     summary = summaries[state.policy.id]
-    earlier = {name: sum(row.policy == name for row in rows) for name in past}
-    counts = {
-        "policy": state.policy.id,
-        "planned": state.batch_sizes[0],
-        "decided": distinct[state.policy.id],
-        "parts": len(parts),
-        "empty_parts": sum(not part for part in parts),
-        "rows": len(rows),
-        "used": summary.rewarded,
-        "unrewarded": summary.decided - summary.rewarded - summary.waiting - summary.expired,
-        "waiting": summary.waiting,
-        "expired": summary.expired,
-        "clipped": summary.clipped,
-        "copies": sum(row.policy == state.policy.id for row in rows)
-        - distinct[state.policy.id]
-        - conflicting_rows[state.policy.id],
-        "conflicting": conflicting[state.policy.id],
-        "conflicting_rows": conflicting_rows[state.policy.id],
-        "late_used": sum(earlier.values()) if pooled and late else 0,
-        "late_unused": 0 if pooled and late else sum(earlier.values()),
-        "foreign": dict(foreign),
-        "sets": 0 if summary.sample is None else len(summary.sample),
-    }
-    return Recount(counts, summary, [summaries[name] for name in past if name in summaries])
+    counted = SimpleNamespace(rows=every, copies_of=copies, conflicting=conflicting, conflicting_rows=conflicting_rows)
+    counts = counts_of(counted, state, summary)
+    pooled = learner.parts.statistics.pooled
+    return Recount(counts, summary, [summaries[name] for name in past if pooled and name in summaries])
 
 
 def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
