@@ -123,7 +123,7 @@ def several(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
-def did_you_mean(given: Any, known: Iterable[Any]) -> str:
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """To be put behind what is said of an unknown name: the known one that is most like it, if one is.
 
     >>> did_you_mean("forsight", ["oful", "foresight"]), did_you_mean("x", ["oful", "foresight"])
@@ -131,5 +131,5 @@ def did_you_mean(given: Any, known: Iterable[Any]) -> str:
     """
     from difflib import get_close_matches
 
-    close = get_close_matches(str(given)[:100], [*map(str, known)], n=1)
+    close = get_close_matches(str(name)[:100], [*map(str, known)], n=1)
     return f" Did you mean {close[0]!r:.60}?" if close else ""

@@ -325,7 +325,7 @@ def answer_early(store: Store) -> None:
         if job.prepare is not None:
             job.prepare([job])
         waiting.put((time.monotonic() + EARLY, Job(job.decisions, job.rewards, job.overwrite)))
-        job.kept, job.before = job.decisions, [None] * len(job.rewards)
+        job.stored, job.before = job.decisions, [None] * len(job.rewards)
 
     def commit() -> None:
         while True:

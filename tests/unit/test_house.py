@@ -13,6 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HOUSE = ROOT / "src" / "rareswitch"
 ROOMS = {folder.name for folder in HOUSE.iterdir() if (folder / "__init__.py").exists()}
+#: Names that say nothing of what a variable holds, and the packages that still have some.
+SAYS_NOTHING = {"came", "found", "given", "here", "how", "kept", "made", "one", "some", "such", "told"}
+UNREAD = ("evaluation/", "log/", "learner/rows.py")
 GUIDE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- map: python tests/unit/test_house.py writes it -->\n", "<!-- end of the map -->\n"
 
@@ -72,6 +75,28 @@ def test_rooms_are_entered_by_their_doors() -> None:
         offenders += [
             f"{'/'.join(inside)}:{line} imports {name}" for line, name in imported(path) if past_the_door(name, room)
         ]
+    assert not offenders, "\n".join(offenders)
+
+
+def bound_names(path: Path) -> Iterator[tuple[int, str]]:
+    """What a file calls its variables, arguments, functions and attributes, by line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg | ast.FunctionDef):
+            yield node.lineno, node.arg if isinstance(node, ast.arg) else node.name
+
+
+def test_variables_are_named_after_what_they_hold() -> None:
+    """The exceptions are public: what an error was given, and whether ``advance()`` made a policy."""
+    public = {("errors.py", "given"), ("experiment/results.py", "made")}
+    offenders = [
+        f"{inside}:{line} {name}"
+        for path in sorted(HOUSE.rglob("*.py"))
+        if not (inside := path.relative_to(HOUSE).as_posix()).startswith(UNREAD)
+        for line, name in bound_names(path)
+        if name in SAYS_NOTHING and (inside, name) not in public
+    ]
     assert not offenders, "\n".join(offenders)
 
 

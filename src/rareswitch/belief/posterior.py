@@ -429,7 +429,7 @@ def next_point(
     if search.passes >= PASSES or not is_click_data([*earlier, batch]):
         return None
     assert batch.expansion is not None
-    here, passes = batch.expansion.point, search.passes + 1
+    point, passes = batch.expansion.point, search.passes + 1
     belief = logistic_belief([*earlier, batch], intercept=intercept)
     if summed_blindly(batch):
         return belief.mode, Search(passes)
@@ -438,15 +438,15 @@ def next_point(
         belief.precision - batch.expansion.curvature, belief.moment - batch.expansion.moment, belief.ridge, belief.level
     )
     if search.best is not None:
-        now, before = batch.expansion.value + rest.value(here), search.value + rest.value(search.best)
+        now, before = batch.expansion.value + rest.value(point), search.value + rest.value(search.best)
         if now < before - TIE * abs(before):
             if passes == PASSES:
                 return search.best, Search(passes)
-            return 0.5 * (here + search.best), search._replace(passes=passes)
-    step = belief.mode - here
+            return 0.5 * (point + search.best), search._replace(passes=passes)
+    step = belief.mode - point
     if float(step @ belief.precision @ step) <= NEAR or passes == PASSES:
         return None
-    return _damped(belief.mode, batch), Search(passes, here, batch.expansion.value)
+    return _damped(belief.mode, batch), Search(passes, point, batch.expansion.value)
 
 
 def _clicks(stats: Stats) -> float:

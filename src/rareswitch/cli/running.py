@@ -57,8 +57,8 @@ def run_command(arguments: Sequence[str]) -> int:
         status = show(output, as_json=options.json) if isinstance(output, Output) else output
         sys.stdout.flush()
     except RareswitchError as error:
-        given = str(error.given) if isinstance(error.given, float) and not math.isfinite(error.given) else error.given
-        _refuse(options, type(error).__name__, with_option(error, options), option_of(error, options), given)
+        value = str(error.given) if isinstance(error.given, float) and not math.isfinite(error.given) else error.given
+        _refuse(options, type(error).__name__, with_option(error, options), option_of(error, options), value)
         return 1 if isinstance(error, CertificateError) else 2
     except MemoryError as error:
         text = f"there is not enough memory ({error}). Use fewer features, arms, seeds or workers."
@@ -95,18 +95,18 @@ def noting_stops(stops: list[int]) -> Iterator[None]:
 
 
 def _refuse(
-    options: argparse.Namespace, kind: str, message: str, parameter: str | None = None, given: object = None
+    options: argparse.Namespace, kind: str, message: str, parameter: str | None = None, value: object = None
 ) -> None:
     """Say what is wrong, in the output itself where a program reads that."""
     if getattr(options, "json", False):
-        _print_error(kind, message, parameter, given)
+        _print_error(kind, message, parameter, value)
     else:
         _say(f"error: {message}")
 
 
-def _print_error(kind: str, message: str, parameter: str | None = None, given: object = None) -> None:
+def _print_error(kind: str, message: str, parameter: str | None = None, value: object = None) -> None:
     try:
-        print_json({"error": {"type": kind, "message": message, "parameter": parameter, "given": given}})
+        print_json({"error": {"type": kind, "message": message, "parameter": parameter, "given": value}})
         sys.stdout.flush()
     except OSError:
         _give_up(sys.stdout)

@@ -39,9 +39,9 @@ def largest(values, left):  # type: ignore[no-untyped-def]
 @compiled
 def workspace(arm_count, dim):  # type: ignore[no-untyped-def]
     """Room for the arms of one set: columns (d, most), a zero row, two rows to compute in, and where arms came from."""
-    most, one = padded_length(arm_count), np.int64(1)  # a literal would have machine code of its own
+    most, unit = padded_length(arm_count), np.int64(1)  # a literal would have machine code of its own
     place = np.zeros(arm_count, dtype=np.int64)
-    return lane_zeros(dim, most), lane_zeros(one, most), lane_zeros(one, most), lane_zeros(one, most), place
+    return lane_zeros(dim, most), lane_zeros(unit, most), lane_zeros(unit, most), lane_zeros(unit, most), place
 
 
 @compiled
@@ -126,14 +126,14 @@ def keep_intervals(center, width, left, columns, place):  # type: ignore[no-unty
 @compiled
 def keep_above(bar, center, width, left, columns, place):  # type: ignore[no-untyped-def]
     """Move the arms whose center + width is at least the bar to the front; how many they are."""
-    kept = 0
+    count = 0
     for i in range(left):
         if center[0, i] + width[0, i] >= bar:
-            if kept < i:
-                place[kept] = place[i]
-                center[0, kept] = center[0, i]
-                width[0, kept] = width[0, i]
+            if count < i:
+                place[count] = place[i]
+                center[0, count] = center[0, i]
+                width[0, count] = width[0, i]
                 for j in range(columns.shape[0]):
-                    columns[j, kept] = columns[j, i]
-            kept += 1
-    return kept
+                    columns[j, count] = columns[j, i]
+            count += 1
+    return count

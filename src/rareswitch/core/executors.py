@@ -169,9 +169,9 @@ def _dask(address: str) -> Iterator[Executor]:
             stack.callback(client.close, timeout=60.0)
             client.wait_for_workers(1, timeout=PATIENCE)
         except Exception as error:
-            told = f"no Dask scheduler could be reached at '{address}' within {TIMEOUT:g} s, or it has no worker"
+            problem = f"no Dask scheduler could be reached at '{address}' within {TIMEOUT:g} s, or it has no worker"
             remedy = "Give the address that `dask scheduler` prints, or use the engine 'processes'."
-            raise EngineError(f"{told} ({type(error).__name__}: {error}). {remedy}") from error
+            raise EngineError(f"{problem} ({type(error).__name__}: {error}). {remedy}") from error
         yield client.get_executor(pure=False)
 
 
@@ -257,9 +257,9 @@ class _Map(Generic[S, R]):
         try:
             packed = pickle.dumps((self.function, task.shard))
         except Exception as error:
-            told = f"{task.name} or its function cannot be sent to a process ({type(error).__name__}: {error})"
+            problem = f"{task.name} or its function cannot be sent to a process ({type(error).__name__}: {error})"
             remedy = "Use plain data and functions from the top level of a module, or functools.partial of them"
-            raise EngineError(f"{told}. {remedy}; or the engine 'serial'.") from error
+            raise EngineError(f"{problem}. {remedy}; or the engine 'serial'.") from error
         with _starting_workers():
             try:
                 task.future = self.executor.submit(_call, packed)
@@ -294,8 +294,10 @@ class _Map(Generic[S, R]):
                     if running or (other.future and isinstance(other.future.exception(), BrokenExecutor)):
                         other.future = None
             except CancelledError as error:
-                told = f"{task.name} was cancelled: its executor was closed, or the scheduler of its cluster was lost"
-                raise EngineError(f"{told}. Start it again, or use the engine 'processes'.") from error
+                problem = (
+                    f"{task.name} was cancelled: its executor was closed, or the scheduler of its cluster was lost"
+                )
+                raise EngineError(f"{problem}. Start it again, or use the engine 'processes'.") from error
             except Exception as error:
                 if type(error).__name__ == "KilledWorker":  # by Dask, which has tried it several times
                     raise EngineError(f"{task.name} lost all its workers ({error}). {REMEDY}") from error

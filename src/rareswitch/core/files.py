@@ -130,8 +130,8 @@ def read_whole(path: str | Path) -> bytes:
     try:
         # a pipe would wait for its writer
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            found = os.fstat(file.fileno())
-            regular, size = stat.S_ISREG(found.st_mode), found.st_size
+            status = os.fstat(file.fileno())
+            regular, size = stat.S_ISREG(status.st_mode), status.st_size
             data = file.read(size + 1) if regular and size <= _LARGEST else b""
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -30,7 +30,7 @@ def find_parts(patterns: Iterable[str | Path]) -> list[str]:
     Traceback (most recent call last):
     rareswitch.errors.FileFormatError: /nowhere/part-*.parquet: no file matches this pattern. Put it in quotes, ...
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for pattern in map(str, patterns):
         files = _matching_urls(pattern) if is_url(pattern) else _matching_paths(pattern)
         if not files:
@@ -39,8 +39,8 @@ def find_parts(patterns: Iterable[str | Path]) -> list[str]:
             )
         for path in files:
             same, name = (path, path) if is_url(path) else (os.path.realpath(path), os.path.abspath(path))
-            found.setdefault(same, name)
-    return sorted(found.values())
+            names.setdefault(same, name)
+    return sorted(names.values())
 
 
 def is_url(path: str | Path) -> bool:
@@ -117,10 +117,10 @@ def _matching_urls(pattern: str) -> list[str]:
     fixed = rest[: rest.rindex("/") + 1] if "/" in rest else ""
     if not set("*[") & set(rest):
         with _reaching(pattern) as (system, inner):
-            found = system.get_file_info(inner)
-        if found.type.name == "Directory":
-            raise FileFormatError(f"{pattern}: a folder; name the files in it, as {scheme}://{found.path}/*.parquet")
-        return [pattern] if found.is_file else []
+            target = system.get_file_info(inner)
+        if target.type.name == "Directory":
+            raise FileFormatError(f"{pattern}: a folder; name the files in it, as {scheme}://{target.path}/*.parquet")
+        return [pattern] if target.is_file else []
     while set("*[") & set(fixed):
         fixed = fixed[: fixed.rindex("/", 0, -1) + 1]
     wanted = re.compile("/".join(map(_expression, rest.split("/"))).replace("(.*)/", "(.*/)?"))
@@ -129,7 +129,9 @@ def _matching_urls(pattern: str) -> list[str]:
             every = system.get_file_info(FileSelector(inner, recursive=True))
         except FileNotFoundError:
             return []
-    return [f"{scheme}://{one.path}{mark}{query}" for one in every if one.is_file and wanted.fullmatch(one.path)]
+    return [
+        f"{scheme}://{entry.path}{mark}{query}" for entry in every if entry.is_file and wanted.fullmatch(entry.path)
+    ]
 
 
 def _expression(step: str) -> str:

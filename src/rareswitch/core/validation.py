@@ -285,8 +285,8 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
     integer = int(value)
     if integer < low or (high is not None and integer > high):
         rule = f"at least {low}" if high is None else f"between {low} and {high}"
-        given = integer if abs(integer) < 1 << 99 else "far less" if integer < 0 else "far more"
-        raise ParameterError(f"{name} must be {rule}; got {given}.", parameter=name, given=given)
+        shown = integer if abs(integer) < 1 << 99 else "far less" if integer < 0 else "far more"
+        raise ParameterError(f"{name} must be {rule}; got {shown}.", parameter=name, given=shown)
     return integer
 
 
@@ -296,8 +296,8 @@ def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> in
     >>> count_of("horizon", 1e4)
     10000
     """
-    found = whole(name, value, low=low)
-    return found if found <= high else whole(name, found, low=low, high=high)
+    count = whole(name, value, low=low)
+    return count if count <= high else whole(name, count, low=low, high=high)
 
 
 def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:
@@ -374,9 +374,9 @@ class ContextSets:
     @classmethod
     def checked(cls, sets: Sets) -> Self:
         """Sets that were checked already, as :func:`context_sets` returns them."""
-        made = object.__new__(cls)
-        vars(made).update(contexts=sets.contexts, available=sets.available)
-        return made
+        instance = object.__new__(cls)
+        vars(instance).update(contexts=sets.contexts, available=sets.available)
+        return instance
 
     @classmethod
     def from_ragged(cls, sets: Sequence[Any]) -> Self:

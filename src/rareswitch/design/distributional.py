@@ -56,7 +56,7 @@ class StagedDesign:
     block_length: int
 
     @property
-    def kept(self) -> IntArray:
+    def atom_stages(self) -> IntArray:
         """Indices of the stages that became atoms of the policy."""
         return np.flatnonzero(self.stage_lengths >= self.block_length)
 
@@ -92,7 +92,7 @@ def staged_design(
     >>> from rareswitch.lab.distributions import Gaussian
     >>> sets = Gaussian(dim=3, arms=6).draw(200, seed=1)
     >>> design = staged_design(sets.contexts, regularization=1e-3)
-    >>> len(design.policy.weights) == len(design.kept) <= len(design.stage_lengths)
+    >>> len(design.policy.weights) == len(design.atom_stages) <= len(design.stage_lengths)
     True
     """
     lam = number("regularization", regularization, low=1e-12, high=1.0)

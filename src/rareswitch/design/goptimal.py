@@ -322,12 +322,12 @@ def _equalize(contexts, available, s, scales):  # type: ignore[no-untyped-def]
 def _workspace(arm_count, dim):  # type: ignore[no-untyped-def]
     """Room to solve a set in: ``scales``, ``chosen``, and what :func:`_optimize` takes, in its order."""
     length, width = padded_length(arm_count), padded_length(dim)
-    one = np.int64(1)  # the literal would have machine code of its own
+    unit = np.int64(1)  # the literal would have machine code of its own
     arms = lane_zeros(width, length)  # padded in both directions, because rows are multiplied four at a time
     scaled, matrix = lane_zeros(dim, length), lane_zeros(width, width)
     lower, inverse = lane_zeros(dim, width), lane_zeros(dim, width)
     pivots, diagonal, scales = np.zeros(dim), np.zeros(dim), np.ones(dim)
-    gains, weights, leverage = lane_zeros(one, length), lane_zeros(one, length), lane_zeros(one, length)
+    gains, weights, leverage = lane_zeros(unit, length), lane_zeros(unit, length), lane_zeros(unit, length)
     chosen = np.zeros(arm_count, dtype=np.int64)
     return scales, chosen, (arms, scaled, matrix, lower, pivots, inverse, diagonal, gains, weights, leverage)
 

@@ -219,8 +219,8 @@ class _Mixture(_Sampler):
         weights = probability_vector("weights", self.weights) if len(matrices) else np.empty(0)
         if len(weights) != len(matrices) or (share < 1.0 and not len(matrices)):
             rule = "a mixture needs one weight for each matrix, and at least one unless g_optimal_share is 1"
-            given = f"{np.size(self.weights)} weights, {len(matrices)} matrices and a share of {share}"
-            raise ShapeError(f"{rule}; got {given}.")
+            counts = f"{np.size(self.weights)} weights, {len(matrices)} matrices and a share of {share}"
+            raise ShapeError(f"{rule}; got {counts}.")
         vars(self).update(matrices=matrices, weights=weights, g_optimal_share=share)
 
     def _of(self, sets: Sets) -> FloatArray:
@@ -290,7 +290,7 @@ def variation(
     available: ArrayLike | None = None,
     *,
     regularization: float,
-    given: ArrayLike | None = None,
+    matrix: ArrayLike | None = None,
 ) -> float:
     """λ-variation V(π) = E_X max_{x∈X} xᵀ(λI + I(π))⁻¹x.
 
@@ -298,7 +298,7 @@ def variation(
     ----------
     regularization
         λ > 0.
-    given
+    matrix
         The information matrix to use in place of I(π) over these sets: that of other sets, for instance.
 
     Examples
@@ -307,7 +307,7 @@ def variation(
     >>> round(variation(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]], regularization=1e-9), 3)
     2.0
     """
-    return float(largest_forms(sampler, contexts, available, regularization, given).mean())
+    return float(largest_forms(sampler, contexts, available, regularization, matrix).mean())
 
 
 def deviation(
@@ -316,7 +316,7 @@ def deviation(
     available: ArrayLike | None = None,
     *,
     regularization: float,
-    given: ArrayLike | None = None,
+    matrix: ArrayLike | None = None,
 ) -> float:
     """λ-deviation Ṽ(π) = E_X √(max_{x∈X} xᵀ(λI + I(π))⁻¹x), with the arguments of :func:`variation`.
 
@@ -324,7 +324,7 @@ def deviation(
     >>> round(deviation(Uniform(), [[[1.0, 0.0], [0.0, 1.0]]], regularization=1e-9), 3)
     1.414
     """
-    return float(np.sqrt(largest_forms(sampler, contexts, available, regularization, given)).mean())
+    return float(np.sqrt(largest_forms(sampler, contexts, available, regularization, matrix)).mean())
 
 
 def largest_forms(
@@ -332,19 +332,16 @@ def largest_forms(
     contexts: SetsLike,
     available: ArrayLike | None,
     regularization: float,
-    given: ArrayLike | None = None,
+    matrix: ArrayLike | None = None,
 ) -> FloatArray:
     """max_{x∈X} xᵀ(λI + I(π))⁻¹x of each set, (n,): what V and Ṽ average."""
     sets = context_sets(contexts, available)
     lam = number("regularization", regularization, low=0.0, open_low=True)
     dim = sets.contexts.shape[2]
-    if given is None:
-        matrix = information(sampler, sets)
-    else:
-        matrix = finite_array("given", given)
-        if matrix.shape != (dim, dim):
-            raise ShapeError(f"given must be an information matrix {(dim, dim)}; got {matrix.shape}.")
-    return np.asarray(quadratic_forms(sets, symmetric_inverse(lam * np.eye(dim) + matrix)).max(axis=1))
+    information_matrix = information(sampler, sets) if matrix is None else finite_array("matrix", matrix)
+    if information_matrix.shape != (dim, dim):
+        raise ShapeError(f"matrix must be an information matrix {(dim, dim)}; got {information_matrix.shape}.")
+    return np.asarray(quadratic_forms(sets, symmetric_inverse(lam * np.eye(dim) + information_matrix)).max(axis=1))
 
 
 def weighted_information(sets: Sets, probabilities: FloatArray) -> FloatArray:

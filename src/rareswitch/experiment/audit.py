@@ -29,7 +29,7 @@ Verdict = Literal["same", "rounding", "otherwise"]
 
 def audit_decision(
     id: int | str,  # noqa: A002
-    kept: tuple[DecisionRow, list[RewardRow]],
+    stored: tuple[DecisionRow, list[RewardRow]],
     version: Version,
     *,
     seed: int,
@@ -37,7 +37,7 @@ def audit_decision(
     request: Requests | None,
 ) -> Audit:
     """Decide again, with the kept context set or with the request that is given again."""
-    row, rewards = kept
+    row, rewards = stored
     verdict: Literal["matches", "differs", "contexts needed", "other contexts"] = "contexts needed"
     recomputed = None
     vectors, names = None, None
@@ -86,60 +86,64 @@ def verify_versions(description: Description, versions: Sequence[Version], store
     """
     learner = description.learner
     state = description.begin(next(iter(versions[0].summaries), None))
-    found = [compared(versions[0].policy, state.policy, description, store, versions[0].number)]
+    relearned = [compared(versions[0].policy, state.policy, description, store, versions[0].number)]
     for before, version in pairwise(versions):
         try:
             batch, *late = version.summaries
             forecast = None if version.report.plan is None else version.report.plan.forecast
             state = learner.next(replace(state, policy=before.policy), batch, late=late, forecast=forecast)
-            found.append(compared(version.policy, state.policy, description, store, version.number))
+            relearned.append(compared(version.policy, state.policy, description, store, version.number))
         except (RareswitchError, ArithmeticError, ValueError, LookupError) as error:
-            found.append(Relearned(policy_id=version.policy.id, verdict="otherwise", reason=str(error)))
+            relearned.append(Relearned(policy_id=version.policy.id, verdict="otherwise", reason=str(error)))
             break
-    kept = versions[-1].state.sums
-    sums = alike(*([(s.gram, s.moment, s.count, s.square_sum) for s in of] for of in (kept, state.sums)))
-    return Verification(policies=tuple(found), sums=sums, version=description.version, faults=tuple(store.faults()))
+    stored_sums = versions[-1].state.sums
+    sums = alike(*([(s.gram, s.moment, s.count, s.square_sum) for s in of] for of in (stored_sums, state.sums)))
+    return Verification(policies=tuple(relearned), sums=sums, version=description.version, faults=tuple(store.faults()))
 
 
-def compared(kept: Policy, learned: Policy, description: Description, store: Store, number: int) -> Relearned:
-    """The policy with this number, as it was kept, against the one that is learned now."""
-    if kept.id == learned.id:
-        return Relearned(policy_id=kept.id, verdict="same")
-    if not alike(encode(kept), encode(learned)):
-        return Relearned(policy_id=kept.id, verdict="otherwise")
+def compared(published: Policy, learned: Policy, description: Description, store: Store, number: int) -> Relearned:
+    """The policy with this number, as it was published, against the one that is learned now."""
+    if published.id == learned.id:
+        return Relearned(policy_id=published.id, verdict="same")
+    if not alike(encode(published), encode(learned)):
+        return Relearned(policy_id=published.id, verdict="otherwise")
     marks = store.marks()
     stored = chain.from_iterable(store.sample(version, marks) for version in (number - 1, number) if version)
     requests = list(islice(stored, REQUESTS))
-    differing = _differing(kept, learned, requests, seed=description.seed)
+    differing = _differing(published, learned, requests, seed=description.seed)
     verdict: Verdict = "otherwise" if differing else "rounding"
-    return Relearned(policy_id=kept.id, verdict=verdict, decisions=len(requests), differing=differing)
+    return Relearned(policy_id=published.id, verdict=verdict, decisions=len(requests), differing=differing)
 
 
-def _differing(kept: Policy, learned: Policy, requests: Sequence[tuple[bytes, bytes]], *, seed: int) -> int:
+def _differing(published: Policy, learned: Policy, requests: Sequence[tuple[bytes, bytes]], *, seed: int) -> int:
     """On how many requests, keys and context sets as a store keeps them, two policies choose different arms."""
     # of baselines and of the names of arms a sample tells nothing: both policies get the same in their place
-    kept, learned = (replace(policy, min_propensity=None) for policy in (kept, learned))
+    published, learned = (replace(policy, min_propensity=None) for policy in (published, learned))
     differing = 0
     for first in range(0, len(requests), AT_ONCE):
         keys, vectors = zip(*requests[first : first + AT_ONCE], strict=True)
-        sets = ContextSets.from_ragged([np.frombuffer(data, dtype="<f8").reshape(-1, kept.dim) for data in vectors])
+        sets = ContextSets.from_ragged(
+            [np.frombuffer(data, dtype="<f8").reshape(-1, published.dim) for data in vectors]
+        )
         ids, baseline = keys_of_bytes(b"".join(keys), len(keys)), np.zeros(len(keys), dtype=np.int64)
         stored, anew = (
             policy.decide(sets.contexts, sets.available, ids=ids, seed=seed, baseline=baseline)
-            for policy in (kept, learned)
+            for policy in (published, learned)
         )
         differing += int(np.count_nonzero(stored.arms != anew.arms))
     return differing
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(left: Any, right: Any) -> bool:
     """Whether two things, taken apart into plain data and arrays, differ by rounding alone."""
-    if isinstance(one, np.ndarray):
-        return one.shape == other.shape and bool((np.abs(one - other) <= CLOSE * np.abs(other).max(initial=0.0)).all())
-    if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
-    if isinstance(one, (list, tuple)):
-        return type(one) is type(other) and len(one) == len(other) and all(map(alike, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=CLOSE)
-    return type(one) is type(other) and bool(one == other)
+    if isinstance(left, np.ndarray):
+        return left.shape == right.shape and bool(
+            (np.abs(left - right) <= CLOSE * np.abs(right).max(initial=0.0)).all()
+        )
+    if isinstance(left, dict):
+        return isinstance(right, dict) and left.keys() == right.keys() and all(alike(left[k], right[k]) for k in left)
+    if isinstance(left, (list, tuple)):
+        return type(left) is type(right) and len(left) == len(right) and all(map(alike, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=CLOSE)
+    return type(left) is type(right) and bool(left == right)

@@ -113,7 +113,7 @@ class Experiment:
         moment = clock.time() if now is None else seconds_of(now)
         request = Request(context, arms, id, baseline, moment, self._prepare)
         self.store.submit(request)
-        choice = self._choice(request.batch, request.at, request.decisions[0], request.kept[0])
+        choice = self._choice(request.batch, request.at, request.decisions[0], request.stored[0])
         if isinstance(choice, ConflictError):
             raise choice
         return choice
@@ -131,7 +131,7 @@ class Experiment:
         ids = listed("ids", ids)
         batch, rows = self._decide(contexts, arms, ids, baseline, seconds_of(now))
         pairs = enumerate(zip(rows, self.store.add_decisions(rows), strict=True))
-        return _refuse_other_requests([self._choice(batch, at, row, kept) for at, (row, kept) in pairs], ids)
+        return _refuse_other_requests([self._choice(batch, at, row, stored) for at, (row, stored) in pairs], ids)
 
     def _current(self) -> Version:
         """The version that decides; whether there is a newer one is looked up now and then."""
@@ -189,7 +189,7 @@ class Experiment:
         self._check_learnable(batch.sets)
         if description.baseline_field is not None:  # which is used, if not by the features
             own = (description.baseline_field, "extra")
-            batch = replace(batch, cautions=[tuple(c for c in one if c != own) for one in batch.cautions])
+            batch = replace(batch, cautions=[tuple(c for c in texts if c != own) for texts in batch.cautions])
         version = self._current()
         policy = version.policy
         first = version.row.number == 1 and self._needs_baseline
@@ -213,19 +213,19 @@ class Experiment:
             decided, version=version.row.number, context_sample_rate=description.context_sample_rate, times=times
         )
 
-    def _choice(self, batch: Requests, at: int, made: DecisionRow, kept: DecisionRow) -> Choice | ConflictError:
+    def _choice(self, batch: Requests, at: int, decided: DecisionRow, stored: DecisionRow) -> Choice | ConflictError:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""
-        if kept.digest != made.digest:
+        if stored.digest != decided.digest:
             return _other_request(batch.ids[at])
         known = self._versions.known
-        version = known[kept.version - 1] if kept.version <= len(known) else self._versions.numbered(kept.version)
+        version = known[stored.version - 1] if stored.version <= len(known) else self._versions.numbered(stored.version)
         return Choice(
             id=batch.ids[at],
-            arm=batch.arm(at, kept.arm_index),
-            propensity=kept.propensity,
+            arm=batch.arm(at, stored.arm_index),
+            propensity=stored.propensity,
             policy_id=version.policy.id,
-            version=kept.version,
-            repeated=kept is not made,
+            version=stored.version,
+            repeated=stored is not decided,
             cautions=batch.cautions[at],
         )
 
@@ -346,16 +346,16 @@ class Experiment:
         Where its context set was not kept, give the request again: it is known by its hash.
         """
         (key,) = key_bytes(id_keys([id]))
-        (kept,) = self.store.find([key])
-        if kept is None:
+        (stored,) = self.store.find([key])
+        if stored is None:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
         request = None
         if context is not None:
             named = None if arms is None else [arms]
-            given = self._contexts([context])
-            request = read_requests(self.description.features, self.description.learner.dim, given, named, ids=[id])
-        told = {"seed": self.description.seed, "dim": self.description.learner.dim}
-        return audit_decision(id, kept, self._versions.numbered(kept[0].version), request=request, **told)
+            asked = self._contexts([context])
+            request = read_requests(self.description.features, self.description.learner.dim, asked, named, ids=[id])
+        settings = {"seed": self.description.seed, "dim": self.description.learner.dim}
+        return audit_decision(id, stored, self._versions.numbered(stored[0].version), request=request, **settings)
 
     def logged(self, *, now: Moment = None) -> StoredLog:
         """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""

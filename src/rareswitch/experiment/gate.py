@@ -61,21 +61,21 @@ class Gate:
         return HeldOut(share=self.holdout, context_sample_rate=context_sample_rate)
 
 
-def gate_of(given: Gate | bool, learner: Learner) -> Gate:
+def gate_of(gate: Gate | bool, learner: Learner) -> Gate:
     """A gate from what people write: True, or the gate itself; refused where held-out decisions would be lost.
 
     >>> from rareswitch.learner import Foresight
     >>> gate_of(True, Foresight(dim=2)) == Gate()
     True
     """
-    if given is not True and not isinstance(given, Gate):
-        raise ParameterError(f"gate must be True, or Gate(level=…, loss=…, holdout=…); got {given!r:.60}.")
+    if gate is not True and not isinstance(gate, Gate):
+        raise ParameterError(f"gate must be True, or Gate(level=…, loss=…, holdout=…); got {gate!r:.60}.")
     if not learner.parts.statistics.pooled:
         raise UnsuitableError(
             f"gate: {learner.name} learns from each batch once, for which its proof needs fresh decisions: those that "
             "a gate holds out would be lost. Use a learner that pools all decisions, such as foresight, or no gate."
         )
-    return Gate() if given is True else given
+    return Gate() if gate is True else gate
 
 
 class GateReport(Result, frozen=True, kw_only=True):

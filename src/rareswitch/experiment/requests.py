@@ -39,7 +39,7 @@ class Requests:
     #: The ids of the available arms of each; None where arms have none.
     names: Sequence[tuple[str | int, ...]] | None
     #: (n, K) where each arm stood among those that were given; None: where it stands now.
-    given: IntArray | None
+    original: IntArray | None
     #: (n,) the arm_index of the arm that the caller would have shown, -1 where one names none; None where none does.
     baselines: IntArray | None
     #: Of each request, what was clipped, missing, extra or unknown.
@@ -53,7 +53,7 @@ class Requests:
         """What the caller calls an arm."""
         if self.names is not None:
             return self.names[at][arm_index]
-        return arm_index if self.given is None else int(self.given[at, arm_index])
+        return arm_index if self.original is None else int(self.original[at, arm_index])
 
     def protected(self, min_propensity: MinPropensity) -> BoolArray | None:
         """(n, K), or (K,) of a single request, where the protected arms stand; None where it is for all arms."""
@@ -98,7 +98,7 @@ class Requests:
         sizes: list[int] = np.add.reduce(self.sets.available, axis=1, dtype=np.int64).tolist()
         for at, (arm_index, rank) in enumerate(zip(arms, ranks, strict=True)):
             vectors, names = self.sets.contexts[at, : sizes[at]], self.names_text(at)
-            kept, name = rank < context_sample_rate, self.ids[at]
+            keep_set, name = rank < context_sample_rate, self.ids[at]
             baseline = None if self.baselines is None else int(self.baselines[at])
             rows.append(
                 DecisionRow(
@@ -113,8 +113,8 @@ class Requests:
                     moments[at],
                     rank,
                     baseline if baseline is not None and baseline >= 0 else None,
-                    contexts=vectors.tobytes() if kept else None,
-                    names=names if kept else None,
+                    contexts=vectors.tobytes() if keep_set else None,
+                    names=names if keep_set else None,
                     cautions=_cautions_text(self.cautions[at]),
                 )
             )
@@ -197,7 +197,7 @@ def read_requests(
     """Check and encode requests: records where there are features, else vectors (n, K, d); single: one record."""
     names: Sequence[tuple[str | int, ...]] | None
     cautions: Sequence[Cautions]
-    given = None
+    original = None
     if features is not None:
         encoded = features.encode(contexts, arms) if single else features.encode_many(contexts, arms)
         sets, cautions = encoded.checked, encoded.cautions
@@ -207,11 +207,11 @@ def read_requests(
         cautions = ((),) * len(sets.contexts)
         names = None if arms is None else _named(arms, sets.available)
         if not sets.available.all():
-            given = np.argsort(~sets.available, axis=1, kind="stable")
+            original = np.argsort(~sets.available, axis=1, kind="stable")
             packed = ContextSets.checked(sets).packed()
             sets = Sets(packed.contexts, packed.available, False)
-    arm_indices = None if baseline is None else _places(baseline, names, sets.available, given)
-    return Requests(ids=ids, sets=sets, names=names, given=given, baselines=arm_indices, cautions=cautions)
+    arm_indices = None if baseline is None else _places(baseline, names, sets.available, original)
+    return Requests(ids=ids, sets=sets, names=names, original=original, baselines=arm_indices, cautions=cautions)
 
 
 def _vectors(dim: int, contexts: Asked) -> Sets:
@@ -245,7 +245,10 @@ def _named(arms: OfferedArms, available: BoolArray) -> list[tuple[str, ...]]:
 
 
 def _places(
-    baseline: Sequence[Arm], names: Sequence[tuple[str | int, ...]] | None, available: BoolArray, given: IntArray | None
+    baseline: Sequence[Arm],
+    names: Sequence[tuple[str | int, ...]] | None,
+    available: BoolArray,
+    original: IntArray | None,
 ) -> IntArray:
     """(n,) where the baseline arms stand among those that are available."""
     if len(baseline) != len(available):
@@ -257,7 +260,11 @@ def _places(
             continue
         count = int(available[at].sum())
         offered: Sequence[Id] = (
-            names[at] if names is not None else list(range(count)) if given is None else given[at, :count].tolist()
+            names[at]
+            if names is not None
+            else list(range(count))
+            if original is None
+            else original[at, :count].tolist()
         )
         arm_indices = {str(name): arm_index for arm_index, name in enumerate(offered)}  # 3 and "3" are one arm
         if isinstance(arm, float) and arm.is_integer():  # of a column of numbers in which some are missing

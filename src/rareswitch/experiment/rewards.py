@@ -133,24 +133,24 @@ def _other_value(row: RewardRow, old: RewardRow, rest: str = "") -> ConflictErro
     )
 
 
-def _value(id: Id, given: RewardValue, *, binary: bool) -> float:  # noqa: A002
-    given = float(given) if isinstance(given, Decimal) else given
+def _value(id: Id, value: RewardValue, *, binary: bool) -> float:  # noqa: A002
+    value = float(value) if isinstance(value, Decimal) else value
     kinds = (bool, int, float, np.bool_, np.integer, np.floating)
-    if not isinstance(given, kinds) or not -LARGEST_SCALE <= given <= LARGEST_SCALE:
+    if not isinstance(value, kinds) or not -LARGEST_SCALE <= value <= LARGEST_SCALE:
         raise ParameterError(
-            f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {given!r:.60} for decision "
+            f"value must be a number up to {LARGEST_SCALE:g}, or True or False; got {value!r:.60} for decision "
             f"{id!r:.60}. A reward that is not known is simply not given."
         )
-    if binary and given not in (0, 1):
+    if binary and value not in (0, 1):
         raise ParameterError(
-            f"value must be 0 or 1, False or True: rewards of this experiment are binary; got {given!r:.60} for "
+            f"value must be 0 or 1, False or True: rewards of this experiment are binary; got {value!r:.60} for "
             f"decision {id!r:.60}."
         )
-    return float(given)
+    return float(value)
 
 
-def _event(given: str) -> str:
-    if not isinstance(given, str) or not 0 < len(given.encode(errors="replace")) <= LONGEST_EVENT:
-        raise ParameterError(f"event must be a text of 1 to {LONGEST_EVENT} bytes; got {given!r:.60}.")
-    check_text("event", given)
-    return given
+def _event(event: str) -> str:
+    if not isinstance(event, str) or not 0 < len(event.encode(errors="replace")) <= LONGEST_EVENT:
+        raise ParameterError(f"event must be a text of 1 to {LONGEST_EVENT} bytes; got {event!r:.60}.")
+    check_text("event", event)
+    return event

@@ -198,7 +198,7 @@ class Encoder:
         assert start == self.features.dim
         return np.array(rows, dtype=np.int64)
 
-    def one(self, context: Record | None, arms: OfferedArms) -> Encoded:
+    def single(self, context: Record | None, arms: OfferedArms) -> Encoded:
         """One request."""
         offer = offer_of(arms, self.features.key, self.named)
         record = {} if context is None else record_of(context)

@@ -181,7 +181,7 @@ class Features:
             What is offered: a list of ids; records by id; a list of records that hold their ids; or a table of them. By
             default all arms that have parameters of their own.
         """
-        return self._encoder.one(context, arms)
+        return self._encoder.single(context, arms)
 
     def encode_many(self, contexts: Contexts, arms: OfferedArms = None) -> Encoded:
         """The vectors of many requests: what :meth:`encode` gives for each, in one array.

@@ -152,14 +152,14 @@ def _walk_steps(learner: Learner, state: State, sets: Sets, rewards: FloatArray,
     arms = np.empty(steps, dtype=np.int64)
     gram, moment = total.gram.copy(), total.moment.copy()
     model = (inverse_root(precision), total.estimate(ridge=level.ridge), gram, moment)
-    given = (sets.contexts[:steps], sets.available[:steps], rewards[:steps])
+    data = (sets.contexts[:steps], sets.available[:steps], rewards[:steps])
     if isinstance(rule, PosteriorSampling):
         draws = normals(rule.seed, "posterior", state.start, steps, total.dim)
-        walk_sampler(*given, *model, draws, rule.scale * level.noise, arms)
+        walk_sampler(*data, *model, draws, rule.scale * level.noise, arms)
     else:
         fixed, tail = -1.0 if level.fixed is None else level.fixed, 2.0 * np.log(1.0 / level.delta)
         grown, bias = log_growth(precision, level.ridge), np.sqrt(level.ridge) * level.norm
-        walk_optimist(*given, *model, grown, fixed, tail, level.noise, bias, arms)
+        walk_optimist(*data, *model, grown, fixed, tail, level.noise, bias, arms)
     sums = _with(total, gram, moment, rewards[np.arange(steps), arms])
     return learner.after_steps(state, sums=(sums,), decided=steps, changes=steps), arms
 
@@ -174,8 +174,8 @@ def _walk_layers(learner: Learner, state: State, sets: Sets, rewards: FloatArray
     moments = np.array([stats.moment for stats in state.sums])
     roots = np.array([inverse_root(rule.statistics.precision(gram)) for gram in grams])
     estimates = np.array([stats.estimate(ridge=level.ridge) for stats in state.sums])
-    given = (sets.contexts, sets.available, rewards, roots, estimates, grams, moments)
-    steps = walk_layers(*given, sampler.thresholds, level.multiplier, sampler.exploit, changes, arms, layers)
+    data = (sets.contexts, sets.available, rewards, roots, estimates, grams, moments)
+    steps = walk_layers(*data, sampler.thresholds, level.multiplier, sampler.exploit, changes, arms, layers)
     arms, layers = arms[:steps], layers[:steps]
     paid = rewards[np.arange(steps), arms]
     sums = tuple(_with(old, grams[k], moments[k], paid[layers == k]) for k, old in enumerate(state.sums))

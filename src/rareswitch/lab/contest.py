@@ -177,8 +177,8 @@ def _each(
     learner: str, kind: Kind, setting: str, values: Iterable[float], *, slow: bool = False, **others: Any
 ) -> dict[str, Entrant]:
     """A learner with each value of a setting."""
-    made = {a: Entrant(learner=learner, kind=kind, settings={setting: a, **others}, slow=slow) for a in values}
-    return {f"{learner} {a:g}": entrant for a, entrant in made.items()}
+    entrants = {a: Entrant(learner=learner, kind=kind, settings={setting: a, **others}, slow=slow) for a in values}
+    return {f"{learner} {a:g}": entrant for a, entrant in entrants.items()}
 
 
 def _rare(

@@ -46,8 +46,8 @@ def learner_for(world: World, name: str, *, horizon: int, seed: int, noise: floa
     >>> learner_for(make_world("digits", dim=0, arms=0, noise=0.0), "oful", horizon=1000, seed=0, noise=0.5).dim
     90
     """
-    told = {"noise": getattr(world, "noise_scale", noise), "norm": getattr(world, "norm", 1.0), "seed": seed}
-    wanted = {key: value for key, value in told.items() if key in takes(name)} | settings
+    of_world = {"noise": getattr(world, "noise_scale", noise), "norm": getattr(world, "norm", 1.0), "seed": seed}
+    wanted = {key: value for key, value in of_world.items() if key in takes(name)} | settings
     return make_learner(name, dim=world.dim, arms=world.arms, horizon=horizon, **wanted)
 
 
@@ -195,7 +195,7 @@ def run_cases(cases: Sequence[Case], *, executor: Executor | None = None, quiet:
         raise InputError("a sweep needs at least one learner, world, horizon and seed.")
     files: dict[Path, dict[str, Run]] = {}
 
-    def kept(case: Case) -> dict[str, Run]:
+    def runs_of_file(case: Case) -> dict[str, Run]:
         """The runs of the case's file, which is read when the first case of it is due."""
         if case.path is None:
             return {}
@@ -203,7 +203,7 @@ def run_cases(cases: Sequence[Case], *, executor: Executor | None = None, quiet:
             files[case.path] = _kept([other for other in cases if other.path == case.path], case.path)
         return files[case.path]
 
-    kept(cases[0])  # an unwritable path is an error now, not after the first run
+    runs_of_file(cases[0])  # an unwritable path is an error now, not after the first run
     for case in cases:
         if case.seed == cases[0].seed:  # what cannot be made is an error before any work
             with suppress(UnsuitableError):
@@ -224,7 +224,7 @@ def run_cases(cases: Sequence[Case], *, executor: Executor | None = None, quiet:
             except UnsuitableError as error:
                 skipped[case.group] = str(error)
                 continue
-            if run := kept(case).get(key):
+            if run := runs_of_file(case).get(key):
                 finished[case] = run
                 resumed += 1
             else:
@@ -235,9 +235,9 @@ def run_cases(cases: Sequence[Case], *, executor: Executor | None = None, quiet:
     starts = dict(zip(cases, before, strict=True))
     with ProgressBar("simulating", quiet=quiet) as bar:
 
-        def show(made: int) -> None:
+        def show(decided: int) -> None:
             case, _ = under_way[0]
-            bar(starts[case] + made, total, f"{case.name} in {case.place}, seed {case.seed}")
+            bar(starts[case] + decided, total, f"{case.name} in {case.place}, seed {case.seed}")
 
         # here a run can tell how far it is; from elsewhere only whole runs come back
         try:
@@ -343,11 +343,11 @@ def tradeoff(
         Case(name=n, make=partial(make, cap), place=name, world=world, horizon=horizon, seed=seed, cap=cap, path=file)
         for cap, (n, make), seed in product((*caps, None), learners.items(), seeds)
     ]
-    found = run_cases(cases, quiet=quiet)
+    sweep = run_cases(cases, quiet=quiet)
     runs: dict[int | None, list[Run]] = {}
-    for case, run in zip(found.cases, found.runs, strict=True):
+    for case, run in zip(sweep.cases, sweep.runs, strict=True):
         runs.setdefault(case.cap, []).append(run)
-    return Tradeoff(**vars(found) | {"runs": runs})
+    return Tradeoff(**vars(sweep) | {"runs": runs})
 
 
 FORMAT = {b"format": b"rareswitch-runs-1"}

@@ -48,11 +48,11 @@ class Kernel:
     def dispatcher(self) -> "CPUDispatcher":
         """Numba's own object."""
         with _making:
-            if "made" not in vars(self):
+            if "numba_dispatcher" not in vars(self):
                 from rareswitch.lanes.machine_code import make_dispatcher
 
-                self.made = make_dispatcher(self)
-            return self.made
+                self.numba_dispatcher = make_dispatcher(self)
+            return self.numba_dispatcher
 
     @property
     def _numba_type_(self) -> "Type":

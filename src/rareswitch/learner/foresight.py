@@ -256,7 +256,7 @@ class Models:
         return self.logistic
 
     @property
-    def kept(self) -> dict[str, FloatArray]:
+    def rule_state(self) -> dict[str, FloatArray]:
         """What a state keeps, so that the next batch can be expanded and held against both models."""
         if self.logistic is None or self.logistic.link is None:
             return {}
@@ -300,7 +300,7 @@ class PlannedExploration(Rule):
             if step is None:
                 return summary
             point, search = step
-            summary = again(replace(state, kept={**state.kept, POINT: point}))
+            summary = again(replace(state, rule_state={**state.rule_state, POINT: point}))
 
     def next(self, ended: BatchEnd) -> NewPolicy:
         settings = self.settings
@@ -354,14 +354,14 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             most = certified_cost(policy, within_memory(ended.batch.sample.sets))
             note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
-        return NewPolicy(policy, kept=models.kept, note=note)
+        return NewPolicy(policy, rule_state=models.rule_state, note=note)
 
     def models(self, ended: BatchEnd, batches: list[Stats]) -> Models:
         """What the batches so far say of θ, by a linear model and, where rewards are clicks, by a logistic one."""
         settings, total = self.settings, reduce(add, batches)
         linear = self.line(total)
         logistic = logistic_posterior(batches, intercept=settings.has_level) if settings.may_be_logistic else None
-        held_out = np.array(ended.state.kept.get(HELD_OUT, np.zeros(2)))
+        held_out = np.array(ended.state.rule_state.get(HELD_OUT, np.zeros(2)))
         batch, point = ended.batch.stats[0].expansion, linear.estimate
         if batch is not None and len(batch.held_out):
             held_out = held_out * settings.discount + batch.held_out
@@ -498,11 +498,11 @@ class ClicksModel(OneModel):
             return (plain,)
         if self.intercept:
             features = np.column_stack([features, np.ones(len(features))])
-        point = state.kept.get(POINT, state.kept.get(LOGISTIC, np.zeros(plain.dim)))
+        point = state.rule_state.get(POINT, state.rule_state.get(LOGISTIC, np.zeros(plain.dim)))
         rates = list[FloatArray]()
-        if LOGISTIC in state.kept:
+        if LOGISTIC in (known := state.rule_state):
             least = LEAST_CLICKS / (1.0 + sum(batch.rewarded for batch in (*state.before, *state.past)))
-            rates = [logistic(values_of(features, state.kept[LOGISTIC])), values_of(features, state.kept[LINEAR])]
+            rates = [logistic(values_of(features, known[LOGISTIC])), values_of(features, known[LINEAR])]
             rates = [np.clip(rate, least, 1.0 - least) for rate in rates]
         return (replace(plain, expansion=expanded(features, rewards, point, rates)),)
 

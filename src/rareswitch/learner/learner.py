@@ -149,7 +149,7 @@ class Learner(ABC):
             policy=_carrying(policy, features, min_propensity),
             batch_sizes=self.clock.begin(),
             sums=self.parts.statistics.zero(),
-            kept=first.kept,
+            rule_state=first.rule_state,
         )
         return state if warm is None else self._warmed(state, warm, first.policy.id)
 
@@ -190,7 +190,7 @@ class Learner(ABC):
             policies=state.policies + 1,
             batch_sizes=ended.batch_sizes if forecast else new.batch_sizes or ended.batch_sizes,
             sums=ended.sums,
-            kept=new.kept,
+            rule_state=new.rule_state,
             notes=(*state.notes, note) if note else state.notes,
         )
 
@@ -245,7 +245,7 @@ class Learner(ABC):
     def _progress(self, state: State, summary: Summary | None) -> ModelGrowth:
         """How far the models have come by the decisions of the current policy."""
         since = None if summary is None else summary.stats
-        progress = self.parts.statistics.progress(state.sums, state.kept, since)
+        progress = self.parts.statistics.progress(state.sums, state.rule_state, since)
         return replace(progress, start=state.start, batch_sizes=state.batch_sizes)
 
     def summarize(
@@ -451,7 +451,13 @@ class Learner(ABC):
         new = self.parts.rule.from_sums(sums, start)
         policy = _carrying(new.policy, state.policy.features, state.policy.min_propensity)
         return replace(
-            state, policy=policy, policies=policies, start=start, batch_sizes=batch_sizes, sums=sums, kept=new.kept
+            state,
+            policy=policy,
+            policies=policies,
+            start=start,
+            batch_sizes=batch_sizes,
+            sums=sums,
+            rule_state=new.rule_state,
         )
 
     def _check_state(self, state: State) -> None:

@@ -71,11 +71,11 @@ class OneModel:
         return (Stats.of(features, rewards),)
 
     def progress(
-        self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray], since: tuple[Stats, ...] | None
+        self, sums: tuple[Stats, ...], rule_state: Mapping[str, FloatArray], since: tuple[Stats, ...] | None
     ) -> ModelGrowth:
         """Where the models stand: ``sums`` when their policy was made, ``since`` of its own decisions."""
         now = sums if since is None else added(sums, since)
-        grams, counts = self.frozen(sums, kept)
+        grams, counts = self.frozen(sums, rule_state)
         return ModelGrowth(
             frozen=grams,
             counts=counts,
@@ -84,7 +84,7 @@ class OneModel:
             ridge=self.ridge,
         )
 
-    def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
+    def frozen(self, sums: tuple[Stats, ...], rule_state: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
         """Σ xxᵀ and count of each model when it was last put into a policy."""
         return self._grams(sums), np.array([stats.count for stats in sums])
 
@@ -144,8 +144,8 @@ class LayerModels(OneModel):
         survivors = policy.survivors(sets) if policy.eliminations else sets.available
         return policy.sampler.layers(Sets(sets.contexts, survivors, False))
 
-    def frozen(self, sums: tuple[Stats, ...], kept: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
-        return kept["frozen_gram"], kept["frozen_count"].astype(np.int64)
+    def frozen(self, sums: tuple[Stats, ...], rule_state: Mapping[str, FloatArray]) -> tuple[FloatArray, IntArray]:
+        return rule_state["frozen_gram"], rule_state["frozen_count"].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -175,7 +175,7 @@ class NewPolicy(NamedTuple):
 
     policy: Policy
     #: What the rule must remember.
-    kept: Mapping[str, FloatArray] = {}
+    rule_state: Mapping[str, FloatArray] = {}
     #: What it believed, planned and concluded: numbers, texts and True.
     note: Mapping[str, Any] = {}
     #: Decisions of each batch to come, where the rule plans them.

@@ -331,13 +331,13 @@ class State:
     #: Decisions of a log that were learned from before the first one, none of this run; they are not counted in it.
     warm: Batch | None = None
     #: What else the rule remembers.
-    kept: Mapping[str, FloatArray] = field(default_factory=dict)
+    rule_state: Mapping[str, FloatArray] = field(default_factory=dict)
     #: Of each update.
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        kept = MappingProxyType({name: owned(part) for name, part in self.kept.items()})
-        vars(self).update(kept=kept, notes=tuple(MappingProxyType(dict(note)) for note in self.notes))
+        rule_state = MappingProxyType({name: owned(part) for name, part in self.rule_state.items()})
+        vars(self).update(rule_state=rule_state, notes=tuple(MappingProxyType(dict(note)) for note in self.notes))
 
     def __reduce__(self) -> tuple[Callable[[bytes], "State"], tuple[bytes]]:
         """For other processes: its content, as in files."""

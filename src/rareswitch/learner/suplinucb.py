@@ -37,26 +37,26 @@ class Layers(SumsRule):
     def from_sums(self, sums: tuple[Stats, ...], start: int) -> NewPolicy:
         models = zip(*(self.model(k, stats) for k, stats in enumerate(sums)), strict=True)
         grams, counts = np.array([stats.gram for stats in sums]), np.array([float(stats.count) for stats in sums])
-        return NewPolicy(self.policy(*map(np.array, models)), kept={"frozen_gram": grams, "frozen_count": counts})
+        return NewPolicy(self.policy(*map(np.array, models)), rule_state={"frozen_gram": grams, "frozen_count": counts})
 
     def next(self, ended: BatchEnd) -> NewPolicy:
         sampler = ended.state.policy.sampler
         assert isinstance(sampler, Layered)
         held = [sampler.estimates, sampler.roots, *([] if sampler.tails is None else [sampler.tails])]
         models = [part.copy() for part in held]
-        frozen = {name: part.copy() for name, part in ended.state.kept.items()}
+        frozen = {name: part.copy() for name, part in ended.state.rule_state.items()}
         for k in np.flatnonzero(self.grown(ended)).tolist():
             for part, renewed in zip(models, self.model(k, ended.sums[k]), strict=True):
                 part[k] = renewed
             frozen["frozen_gram"][k] = ended.sums[k].gram
             frozen["frozen_count"][k] = ended.sums[k].count
-        return NewPolicy(self.policy(*models), kept=frozen)
+        return NewPolicy(self.policy(*models), rule_state=frozen)
 
     def grown(self, ended: BatchEnd) -> BoolArray:
         """(S,) which layers are frozen anew."""
         if self.growth == 1.0:
-            return np.array([stats.count for stats in ended.sums]) > ended.state.kept["frozen_count"]
-        growths = self.statistics.progress(ended.sums, ended.state.kept, None).growths
+            return np.array([stats.count for stats in ended.sums]) > ended.state.rule_state["frozen_count"]
+        growths = self.statistics.progress(ended.sums, ended.state.rule_state, None).growths
         return np.asarray(growths >= self.growth * (1.0 - 2.0 * TOLERANCE))
 
 

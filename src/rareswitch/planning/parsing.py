@@ -26,12 +26,12 @@ ScheduleLike: TypeAlias = Schedule | str | float | Sequence[int] | None
 _NUMBERS = {"policies", "decisions", "rate"}
 
 
-def schedule_of(given: ScheduleLike, *, learner: Learner | None = None) -> Schedule:
+def schedule_of(schedule: ScheduleLike, *, learner: Learner | None = None) -> Schedule:
     """A schedule from what people write; None is the learner's own plan.
 
     Parameters
     ----------
-    given
+    schedule
         A schedule, a text, a number of decisions, or a list of the counts at which batches end.
     learner
         Tells the best schedule the features, policies and decisions that it is for.
@@ -46,10 +46,10 @@ def schedule_of(given: ScheduleLike, *, learner: Learner | None = None) -> Sched
     >>> print(schedule_of("best", learner=Foresight(dim=10, horizon=10_000)))
     best times for 8 policies over 10,000 decisions
     """
-    made = _parsed(given)
-    if isinstance(made, BestSchedule) and learner is not None:
-        return made.made_for(learner)
-    return made
+    parsed = _parsed(schedule)
+    if isinstance(parsed, BestSchedule) and learner is not None:
+        return parsed.made_for(learner)
+    return parsed
 
 
 def schedule_from_plain(data: Mapping[str, Any]) -> Schedule:
@@ -66,29 +66,29 @@ def schedule_from_plain(data: Mapping[str, Any]) -> Schedule:
         raise FileFormatError(f"the description of the schedule is damaged ({error!s:.200}).") from error
 
 
-def _parsed(given: ScheduleLike) -> Schedule:
-    if given is None:
+def _parsed(schedule: ScheduleLike) -> Schedule:
+    if schedule is None:
         return LearnerSchedule()
-    if isinstance(given, Schedule):
-        return given
-    if isinstance(given, (int, float, np.number)) and not isinstance(given, bool):
-        return AfterCounts(decisions=given)  # type: ignore[arg-type]
-    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-        if any(isinstance(one, (str, date)) for one in given):
+    if isinstance(schedule, Schedule):
+        return schedule
+    if isinstance(schedule, (int, float, np.number)) and not isinstance(schedule, bool):
+        return AfterCounts(decisions=schedule)  # type: ignore[arg-type]
+    if isinstance(schedule, Sequence) and not isinstance(schedule, (str, bytes)):
+        if any(isinstance(entry, (str, date)) for entry in schedule):
             raise ParameterError(
                 "schedule: a list holds the decisions in all at which batches end, as [500, 2000, 10000]; got "
-                f"{[*given]!r:.100}. Dates are said as 'monday*8', 'week*8' or "
+                f"{[*schedule]!r:.100}. Dates are said as 'monday*8', 'week*8' or "
                 "'best:policies=8,rate=2000,end=2026-06-01'; for others create it 'by hand' and advance on these days."
             )
-        if len(given) == 1:
+        if len(schedule) == 1:
             raise ParameterError(
                 f"schedule: a list holds the decisions in all at which batches end, and at the last one the schedule "
-                f"ends, without an update: give at least two; got {[*given]!r:.100}."
+                f"ends, without an update: give at least two; got {[*schedule]!r:.100}."
             )
-        return AfterCounts(decisions=[*given])
-    if not isinstance(given, str):
-        raise _unknown(given)
-    words = " ".join(given.split())
+        return AfterCounts(decisions=[*schedule])
+    if not isinstance(schedule, str):
+        raise _unknown(schedule)
+    words = " ".join(schedule.split())
     text = words.lower()
     if text in ("by hand", "hand", "by-hand"):
         return Manual()
@@ -98,7 +98,7 @@ def _parsed(given: ScheduleLike) -> Schedule:
         return BestSchedule(**_settings(words.partition(":")[2]))
     text, star, many = (part.strip() for part in text.partition("*"))
     if star and not many.isdecimal():
-        raise _unknown(given)
+        raise _unknown(schedule)
     times = int(many) if star else None
     if re.fullmatch(r"\d[\d_,]*", text):
         return AfterCounts(decisions=int(re.sub("[_,]", "", text)), times=times)
@@ -108,31 +108,31 @@ def _parsed(given: ScheduleLike) -> Schedule:
     try:
         return Periodic(period=period, times=times, at=of_day or "00:00")
     except ParameterError as error:
-        raise _unknown(given, error) from error
+        raise _unknown(schedule, error) from error
 
 
 def _settings(text: str) -> dict[str, Any]:
     """The settings in ``policies=8,rate=2000``."""
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         name = name.lower()
         settings = [field.name for field in fields(BestSchedule)]
-        if not equals or name not in settings or name in found:
+        if not equals or name not in settings or name in chosen:
             known = ", ".join(settings)
             raise ParameterError(
                 f"schedule: 'best:…' takes each of {known} once, as in 'best:policies=8,rate=2000,end=2026-06-01'; got "
                 f"{part!r:.60}.{did_you_mean(name, settings)}"
             )
         try:
-            found[name] = float(value) if name in _NUMBERS else value
+            chosen[name] = float(value) if name in _NUMBERS else value
         except ValueError:
             raise ParameterError(f"schedule: {name} must be a number; got {value!r:.60}.") from None
-    return found
+    return chosen
 
 
-def _unknown(given: ScheduleLike, cause: Exception | None = None) -> ParameterError:
+def _unknown(schedule: ScheduleLike, cause: Exception | None = None) -> ParameterError:
     why = "" if cause is None else f" ({cause})"
-    word = re.match(r"\s*(?:every\s+)?([a-z]+(?: [a-z]+)?)", given.lower()) if isinstance(given, str) else None
+    word = re.match(r"\s*(?:every\s+)?([a-z]+(?: [a-z]+)?)", schedule.lower()) if isinstance(schedule, str) else None
     meant = did_you_mean(word[1], ("best", "by hand", "planned", "week", "day", *WEEKDAYS)) if word else ""
-    return ParameterError(f"schedule must be one of the kinds {EXAMPLES}; got {given!r:.60}{why}.{meant}")
+    return ParameterError(f"schedule must be one of the kinds {EXAMPLES}; got {schedule!r:.60}{why}.{meant}")

@@ -33,7 +33,7 @@ class Seconds(float):
     """A duration whose unit is known: a plain number is refused, since 2 may be meant as days."""
 
 
-def duration_of(name: str, given: Duration) -> Seconds:
+def duration_of(name: str, duration: Duration) -> Seconds:
     """A duration: a timedelta, a text with units, or 0, which needs none.
 
     >>> duration_of("gap", "1 day 6 hours"), duration_of("gap", "30min"), duration_of("gap", timedelta(hours=1))
@@ -41,15 +41,16 @@ def duration_of(name: str, given: Duration) -> Seconds:
     >>> duration_of("window", "2d"), duration_of("window", "1.5h"), duration_of("window", 0)
     (172800.0, 5400.0, 0.0)
     """
-    if isinstance(given, timedelta):
-        given = Seconds(given.total_seconds())
-    seconds = _read(given) if isinstance(given, str) else number(name, given, low=0.0, high=LONGEST)
+    if isinstance(duration, timedelta):
+        duration = Seconds(duration.total_seconds())
+    seconds = _read(duration) if isinstance(duration, str) else number(name, duration, low=0.0, high=LONGEST)
     if seconds is None:
-        raise ParameterError(f"{name} must be a duration such as '2d', '12h' or '1 day 6 hours'; got {given!r:.60}.")
-    if seconds and not isinstance(given, Seconds) and not isinstance(seconds, Seconds):
-        python = "" if isinstance(given, str) else f" or timedelta(days={seconds:g})"
+        raise ParameterError(f"{name} must be a duration such as '2d', '12h' or '1 day 6 hours'; got {duration!r:.60}.")
+    if seconds and not isinstance(duration, Seconds) and not isinstance(seconds, Seconds):
+        python = "" if isinstance(duration, str) else f" or timedelta(days={seconds:g})"
         raise ParameterError(
-            f"{name} must be a duration with a unit, such as '{seconds:g}d', '{seconds:g}h'{python}; got {given!r:.60}."
+            f"{name} must be a duration with a unit, such as '{seconds:g}d', '{seconds:g}h'{python}; got "
+            f"{duration!r:.60}."
         )
     return Seconds(number(name, seconds, low=0.0, high=LONGEST))
 
@@ -121,7 +122,7 @@ def zone_of(name: str) -> tzinfo:
         raise ParameterError(f"zone must be a time zone such as 'Europe/Berlin' or 'UTC'; got {name!r:.60}.") from None
 
 
-def moment_of(name: str, given: Moment, zone: str = "UTC") -> float:
+def moment_of(name: str, moment: Moment, zone: str = "UTC") -> float:
     """A moment in seconds since 1970: a datetime, a date, a text like 2026-03-02 09:00, or these seconds.
 
     What does not say its time zone is in ``zone``.
@@ -129,27 +130,27 @@ def moment_of(name: str, given: Moment, zone: str = "UTC") -> float:
     >>> moment_of("end", "1970-01-02", "Europe/Berlin")
     82800.0
     """
-    if isinstance(given, str):
+    if isinstance(moment, str):
         try:
-            given = datetime.fromisoformat(given.strip())
+            moment = datetime.fromisoformat(moment.strip())
         except ValueError:
             raise ParameterError(
-                f"{name} must be a date, as in '2026-03-02' or '2026-03-02 09:00'; got {given!r:.60}."
+                f"{name} must be a date, as in '2026-03-02' or '2026-03-02 09:00'; got {moment!r:.60}."
             ) from None
-    if isinstance(given, date) and not isinstance(given, datetime):
-        given = datetime.combine(given, time())
-    if isinstance(given, datetime) and given == given:  # which pandas' NaT does not
-        return (given if given.tzinfo is not None else given.replace(tzinfo=zone_of(zone))).timestamp()
-    return number(name, given, low=_FIRST, high=_LAST)
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
+    if isinstance(moment, datetime) and moment == moment:  # which pandas' NaT does not
+        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone_of(zone))).timestamp()
+    return number(name, moment, low=_FIRST, high=_LAST)
 
 
-def meetings_of(name: str, given: str | Sequence[str]) -> str:
+def meetings_of(name: str, value: str | Sequence[str]) -> str:
     """Weekdays, each with its time of day; midnight where none follows.
 
     >>> meetings_of("on", "Monday 10:00"), meetings_of("on", "monday and thursday 9:30, friday 14:00")
     ('monday 10:00', 'monday 09:30, thursday 09:30, friday 14:00')
     """
-    text = given if isinstance(given, str) else " ".join(given) if isinstance(given, Sequence) else repr(given)
+    text = value if isinstance(value, str) else " ".join(value) if isinstance(value, Sequence) else repr(value)
     days, meetings = list[str](), list[tuple[str, str]]()
     for word in re.findall(r"[^\s,/+&]+", text.lower().replace(" and ", " ")):
         if (day := word.removesuffix("s")) in WEEKDAYS:
@@ -168,7 +169,7 @@ def meetings_of(name: str, given: str | Sequence[str]) -> str:
     if not meetings:
         raise ParameterError(
             f"{name} must be weekdays with a time of day, such as 'monday 10:00' or 'monday thursday 10:00'; got "
-            f"{given!r:.60}."
+            f"{value!r:.60}."
         )
     return ", ".join(f"{day} {of_day}" for day, of_day in dict.fromkeys(meetings))
 

@@ -145,8 +145,8 @@ def new_key(scheme: Literal["hmac", "ed25519"]) -> Key:
         return HmacKey(secret=secrets.token_bytes(32))
     if scheme != "ed25519":
         raise ParameterError(f"keys have the scheme 'hmac' or 'ed25519'; got {scheme!r}.")
-    made = ed25519().Ed25519PrivateKey.generate()
-    return Ed25519Key(private=made.private_bytes_raw(), public=made.public_key().public_bytes_raw())
+    private_key = ed25519().Ed25519PrivateKey.generate()
+    return Ed25519Key(private=private_key.private_bytes_raw(), public=private_key.public_key().public_bytes_raw())
 
 
 def save_key(key: Key, path: str | Path) -> list[Path]:

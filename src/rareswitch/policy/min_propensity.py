@@ -35,14 +35,14 @@ class MinPropensity:
         object.__setattr__(self, "least", least_probability("least, the minimum propensity of an arm,", self.least))
         if self.arms is None:
             return
-        given = self.arms
-        ids = isinstance(given, Sequence) and not isinstance(given, (str, bytes)) and len(given) > 0
-        if not ids or not all(isinstance(one, (str, int)) and not isinstance(one, bool) for one in given):
+        ids = self.arms
+        is_list = isinstance(ids, Sequence) and not isinstance(ids, (str, bytes)) and len(ids) > 0
+        if not is_list or not all(isinstance(name, (str, int)) and not isinstance(name, bool) for name in ids):
             raise ParameterError(
-                f"arms of a minimum propensity must be a list of ids of arms, at least one; got {given!r:.60}. Leave "
+                f"arms of a minimum propensity must be a list of ids of arms, at least one; got {ids!r:.60}. Leave "
                 "them out to protect every arm that is offered."
             )
-        arms = tuple(sorted(map(str, given)))  # in one order: equal values are equal policies
+        arms = tuple(sorted(map(str, ids)))  # in one order: equal values are equal policies
         if len(set(arms)) < len(arms):
             raise ParameterError(f"arms of a minimum propensity must be different; got {', '.join(arms):.100}.")
         object.__setattr__(self, "arms", arms)
@@ -54,10 +54,10 @@ class MinPropensity:
         """(n, width) where the protected arms stand, of the ids of the arms of each set; None: all are."""
         if self.arms is None:
             return None
-        found = np.zeros((len(names), width), dtype=np.bool_)
+        protected = np.zeros((len(names), width), dtype=np.bool_)
         for at, ids in enumerate(names):
-            found[at, : len(ids)] = [str(one) in self.arms for one in ids]
-        return sealed(found)
+            protected[at, : len(ids)] = [str(name) in self.arms for name in ids]
+        return sealed(protected)
 
     def of_codes(self, arms: Sequence[str] | None, codes: IntArray | None) -> BoolArray | None:
         """(n, K) the same, of ids and of which of them stands where (n, K), -1 for none: as logs keep them.
@@ -73,14 +73,14 @@ class MinPropensity:
                 f"decisions have no ids: "
                 "where they stand is not known. Log the ids of all offered arms."
             )
-        protected = np.array([one in self.arms for one in arms] + [False])  # the last is what -1 looks up
+        protected = np.array([arm in self.arms for arm in arms] + [False])  # the last is what -1 looks up
         return sealed(protected[codes])
 
     def raised(self, sets: Sets, probabilities: FloatArray, protected: ArrayLike | None) -> FloatArray:
         """(n, K) the raised probabilities; ``protected`` says where its arms are, if it is not for all."""
         which = sets.available if self.arms is None else self._mask(sets, protected)
-        found = np.empty(sets.available.shape)
-        crowded = raise_to(probabilities, sets.available, which, self.least, found)
+        raised = np.empty(sets.available.shape)
+        crowded = raise_to(probabilities, sets.available, which, self.least, raised)
         if crowded >= 0:
             count = int((which[crowded] & sets.available[crowded]).sum())
             raise ParameterError(
@@ -88,7 +88,7 @@ class MinPropensity:
                 f"since probabilities sum to 1; set {crowded} offers {count} of them. Offer fewer, or take at "
                 f"most {1.0 / count:.4g}."
             )
-        return found
+        return raised
 
     def _mask(self, sets: Sets, protected: ArrayLike | None) -> BoolArray:
         shape = sets.available.shape[1:] if sets.single else sets.available.shape
@@ -109,6 +109,6 @@ class MinPropensity:
         return np.ascontiguousarray(mask.reshape(sets.available.shape))
 
 
-def least_probability(name: str, given: float) -> float:
+def least_probability(name: str, value: float) -> float:
     """A probability that can be a minimum propensity."""
-    return number(name, given, low=0.0, high=1.0, open_low=True)
+    return number(name, value, low=0.0, high=1.0, open_low=True)

@@ -151,8 +151,8 @@ class Policy:
     def survivors(self, contexts: SetsLike, available: ArrayLike | None = None) -> BoolArray:
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
         sets = sets_of(self.dim, contexts, available)
-        kept, _ = self._kept(sets)
-        return kept[0] if sets.single else kept
+        survivors, _ = self._kept(sets)
+        return survivors[0] if sets.single else survivors
 
     def probabilities(
         self,
@@ -164,8 +164,8 @@ class Policy:
     ) -> FloatArray:
         """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``protected`` as in :meth:`decide`."""
         sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
-        kept, _ = self._kept(sets)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
+        surviving, _ = self._kept(sets)
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, surviving, False, sets.baseline))
         if self.min_propensity is not None:
             probabilities = self.min_propensity.raised(sets, probabilities, protected)
         return probabilities[0] if sets.single else probabilities
@@ -209,21 +209,21 @@ class Policy:
             sets = with_baseline(sets, baseline)
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
-        kept, survivors = self._kept(sets)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, kept, False, sets.baseline))
+        surviving, survivors = self._kept(sets)
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, surviving, False, sets.baseline))
         if self.min_propensity is not None:
             probabilities = self.min_propensity.raised(sets, probabilities, protected)
-        arms = np.empty(len(kept), dtype=np.int64)
-        propensities = np.empty(len(kept))
+        arms = np.empty(len(surviving), dtype=np.int64)
+        propensities = np.empty(len(surviving))
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
         for part in (arms, propensities, survivors):
             part.setflags(write=False)
-        one = 0 if sets.single else slice(None)
-        made = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
-        vars(made).update(
-            arms=arms[one], propensities=propensities[one], survivors=survivors[one], policy_id=self.id, ids=keys[one]
+        at = 0 if sets.single else slice(None)
+        decisions = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
+        vars(decisions).update(
+            arms=arms[at], propensities=propensities[at], survivors=survivors[at], policy_id=self.id, ids=keys[at]
         )
-        return made
+        return decisions
 
     def decide_records(
         self,
@@ -274,26 +274,26 @@ class Policy:
         flags = None if self.min_propensity is None else self.min_propensity.of_names([names], len(names))
         protected = None if flags is None else flags[0]
         decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown, protected=protected)
-        made, arm_index = object.__new__(Chosen), int(decided.arms)
-        vars(made).update(
+        chosen, arm_index = object.__new__(Chosen), int(decided.arms)
+        vars(chosen).update(
             arm=names[arm_index],
             arm_index=arm_index,
             propensity=float(decided.propensities),
             policy_id=decided.policy_id,
             counts=encoded.counts,
         )
-        return made
+        return chosen
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""
-        kept = sets.available.copy()
+        surviving = sets.available.copy()
         if self.eliminations:  # a first policy has none, and need not wait for the kernel
-            counts = np.empty(len(kept), dtype=np.int64)
-            _refuse(eliminate(sets.contexts, sets.available, self._estimates, self._roots, kept, counts))
+            counts = np.empty(len(surviving), dtype=np.int64)
+            _refuse(eliminate(sets.contexts, sets.available, self._estimates, self._roots, surviving, counts))
         else:
-            counts = np.add.reduce(kept, axis=1, dtype=np.int64)
-        kept.setflags(write=False)
-        return kept, counts
+            counts = np.add.reduce(surviving, axis=1, dtype=np.int64)
+        surviving.setflags(write=False)
+        return surviving, counts
 
 
 def _refuse(empty: int) -> None:

@@ -344,10 +344,10 @@ class Layered(FittedSampler):
             raise ShapeError(f"estimates must be ({len(thresholds)}, d), one a threshold; got {estimates.shape}.")
         shape = (*estimates.shape, estimates.shape[1])
         for name in ("roots", "tails"):
-            given = getattr(self, name)
-            if given is None:
+            value = getattr(self, name)
+            if value is None:
                 continue
-            matrices = parameters(name, given)
+            matrices = parameters(name, value)
             if matrices.shape != shape or np.triu(matrices, 1).any():
                 raise ShapeError(f"{name} must be lower triangular {shape}; got {matrices.shape}.")
             vars(self)[name] = matrices
@@ -403,25 +403,25 @@ def with_baseline(sets: Sets, baseline: ArrayLike | None) -> Sets:
 def _places(sets: Sets, baseline: ArrayLike) -> IntArray:
     unmasked("baseline", baseline, "Name an arm for every decision.")
     try:
-        given = np.atleast_1d(np.asarray(baseline)) if sets.single else np.asarray(baseline)
+        places = np.atleast_1d(np.asarray(baseline)) if sets.single else np.asarray(baseline)
     except ValueError:
         raise ShapeError("baseline must have one place for each set; got rows of different lengths.") from None
     count, arms = sets.available.shape
-    if given.dtype.kind not in "iu" or given.shape != (count,):
+    if places.dtype.kind not in "iu" or places.shape != (count,):
         raise ShapeError(
             f"baseline must be {'one whole number' if sets.single else f'{count} whole numbers'}, the place of the arm "
             f"that you would show in each set, from 0; got {baseline!r:.60}."
         )
-    inside = (given >= 0) & (given < arms)
-    there = inside & sets.available[np.arange(count), np.where(inside, given, 0)]
+    inside = (places >= 0) & (places < arms)
+    there = inside & sets.available[np.arange(count), np.where(inside, places, 0)]
     if not there.all():
         at = int(np.flatnonzero(~there)[0])
         living = np.flatnonzero(sets.available[at])
         raise ParameterError(
             f"baseline must be an available arm; set {at} has {len(living)}, at places {living[0]} to {living[-1]}, "
-            f"and {int(given[at])} was named. Name one of these."
+            f"and {int(places[at])} was named. Name one of these."
         )
-    return given.astype(np.int64)
+    return places.astype(np.int64)
 
 
 @kind("blend")

@@ -29,34 +29,36 @@ class EffectRow(NamedTuple):
 
 
 @draw.register
-def draw_effects(found: Effects) -> Any:
+def draw_effects(effects: Effects) -> Any:
     """A row for each arm, the best on top; or for all and for each group."""
-    lines = [_line(shortened(label_of(one, found), NAME), one) for one in found.effects]
-    what = "\n".join(wrap(effects_title(found), WHAT)) + f"\n{percent_text(found.level)} intervals"
-    if found.correction != "none":
-        what += ", those of the groups hold together" if found.by else ", which hold together"
-    if found.differ is not None:
-        said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
-        what += f"; the effect {said} between groups (p = {found.differ.p_value:.2g})"
-    return _drawn(lines[:MOST_ROWS], _effects_headline(found), what, estimated=bool(found.estimated))
+    lines = [_line(shortened(label_of(effect, effects), NAME), effect) for effect in effects.effects]
+    what = "\n".join(wrap(effects_title(effects), WHAT)) + f"\n{percent_text(effects.level)} intervals"
+    if effects.correction != "none":
+        what += ", those of the groups hold together" if effects.by else ", which hold together"
+    if effects.differ is not None:
+        said = "differs" if effects.differ.p_value < 1.0 - effects.level else "is not seen to differ"
+        what += f"; the effect {said} between groups (p = {effects.differ.p_value:.2g})"
+    return _drawn(lines[:MOST_ROWS], _effects_headline(effects), what, estimated=bool(effects.estimated))
 
 
-def _line(name: str, one: Any) -> EffectRow:
-    reason = one.refusals[0].partition(". ")[0].rstrip(".") if one.refusals else ""
-    return EffectRow(name, one.interval, reason)
+def _line(name: str, effect: Any) -> EffectRow:
+    reason = effect.refusals[0].partition(". ")[0].rstrip(".") if effect.refusals else ""
+    return EffectRow(name, effect.interval, reason)
 
 
 def _drawn(lines: Sequence[EffectRow], title: str, what: str, *, estimated: bool) -> Any:
-    made, (panel,) = figure()
-    made.set_size_inches(WIDTH, ENDS + ROW * max(LEAST, len(lines)))
+    picture, (panel,) = figure()
+    picture.set_size_inches(WIDTH, ENDS + ROW * max(LEAST, len(lines)))
     digits, mark = decimals(line.interval for line in lines), "≈" if estimated else ""
     panel.axvline(0.0, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
     for row, (_, interval, reason) in enumerate(lines):
         if interval is None:
-            told = wrap(f"not identifiable: {reason}".replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
-            told = told if len(told) <= 2 else [told[0], f"{told[1][: REASON - 1]}…"]
+            reason_lines = wrap(f"not identifiable: {reason}".replace(" %", "\N{NO-BREAK SPACE}%"), REASON)
+            reason_lines = (
+                reason_lines if len(reason_lines) <= 2 else [reason_lines[0], f"{reason_lines[1][: REASON - 1]}…"]
+            )
             place = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 8.5, "style": "italic"}
-            panel.text(0.02, row, "\n".join(told), color=DARK_GREY, bbox=BOX, zorder=4, **place)
+            panel.text(0.02, row, "\n".join(reason_lines), color=DARK_GREY, bbox=BOX, zorder=4, **place)
             continue
         color = GREY if interval.low <= 0.0 <= interval.high else BLUE
         panel.plot([interval.low, interval.high], [row, row], color=color, linewidth=3.0, zorder=2)
@@ -75,21 +77,21 @@ def _drawn(lines: Sequence[EffectRow], title: str, what: str, *, estimated: bool
         panel.set_xticks([0.0])
     about = "\n≈: rests on estimated propensities" if estimated else ""
     panel.set_xlabel(f"{what}\n(grey: may be nothing){about}", fontsize=9)
-    made.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=12)
-    return made
+    picture.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=12)
+    return picture
 
 
-def _effects_headline(found: Effects) -> str:
+def _effects_headline(effects: Effects) -> str:
     """What to see."""
-    answered = [(one, one.interval) for one in found.effects if one.interval is not None]
+    answered = [(effect, effect.interval) for effect in effects.effects if effect.interval is not None]
     if not answered:
         return "the log cannot tell what arms do"
-    clear = [(one, interval) for one, interval in answered if not interval.low <= 0.0 <= interval.high]
+    clear = [(effect, interval) for effect, interval in answered if not interval.low <= 0.0 <= interval.high]
     if not clear:
         return "no effect is known to be other than nothing"
-    one, interval = clear[0]
-    other = {"baseline": "the baseline", "rest": "the others"}.get(one.against, shortened(one.against, NAME))
-    whom = f" for {shortened(one.group, NAME)}" if one.group else ""
+    effect, interval = clear[0]
+    other = {"baseline": "the baseline", "rest": "the others"}.get(effect.against, shortened(effect.against, NAME))
+    whom = f" for {shortened(effect.group, NAME)}" if effect.group else ""
     alike = sum((another.low > 0.0) == (interval.low > 0.0) for _, another in clear) - 1
-    more = f", and so {'is' if alike == 1 else 'are'} {alike} more" if alike and not found.by else ""
-    return f"{shortened(one.arm, NAME)} is {'better' if interval.low > 0.0 else 'worse'} than {other}{whom}{more}"
+    more = f", and so {'is' if alike == 1 else 'are'} {alike} more" if alike and not effects.by else ""
+    return f"{shortened(effect.arm, NAME)} is {'better' if interval.low > 0.0 else 'worse'} than {other}{whom}{more}"

@@ -17,48 +17,52 @@ LEGEND = "decisions: those that offered both; shown, against: how often each was
 ALL = "all"
 
 
-def effects_title(found: Effects) -> str:
+def effects_title(effects: Effects) -> str:
     """What is asked, in one line.
 
     >>> effects_title(Effects(effects=(), level=0.95, correction="none", by="", differ=None, decisions=0, known=0,
     ...                       rewarded=0))
     'There is no arm to compare.'
     """
-    if not found.effects:
+    if not effects.effects:
         return "There is no arm to compare."
     against = {BASELINE: "what would otherwise have been shown", REST: "one of the others at random"}.get(
-        found.effects[0].against, found.effects[0].against
+        effects.effects[0].against, effects.effects[0].against
     )
-    arm = found.effects[0].arm if len({one.arm for one in found.effects}) == 1 and not _every(found) else "an arm"
+    arm = (
+        effects.effects[0].arm
+        if len({effect.arm for effect in effects.effects}) == 1 and not _every(effects)
+        else "an arm"
+    )
     return f"What showing {shortened(arm)} in place of {shortened(against, 60)} adds to the reward of a decision"
 
 
-def _every(found: Effects) -> bool:
+def _every(effects: Effects) -> bool:
     """Whether every arm was asked for."""
-    return not found.by and len(found.effects) > 1
+    return not effects.by and len(effects.effects) > 1
 
 
 @as_text.register
-def effects_text(found: Effects, *, cli: bool = False) -> str:
+def effects_text(effects: Effects, *, cli: bool = False) -> str:
     """A table, what is to be borne in mind, and why there is no answer where there is none."""
-    mark, digits = ABOUT if found.estimated else "", decimals(one.interval for one in found.effects)
+    mark, digits = ABOUT if effects.estimated else "", decimals(effect.interval for effect in effects.effects)
     rows = [
         [
-            shortened(label_of(one, found)),
-            *_cells(one.interval, one.p_value, digits, mark),
-            _verdict(one.interval),
-            f"{one.decisions:,}",
-            f"{one.shown:,}",
-            f"{one.shown_against:,}",
-            _used(one.batches),
+            shortened(label_of(effect, effects)),
+            *_cells(effect.interval, effect.p_value, digits, mark),
+            _verdict(effect.interval),
+            f"{effect.decisions:,}",
+            f"{effect.shown:,}",
+            f"{effect.shown_against:,}",
+            _used(effect.batches),
         ]
-        for one in found.effects
+        for effect in effects.effects
     ]
-    first = "for" if found.by else "arm"
+    first = "for" if effects.by else "arm"
     head = [
         first,
         "effect",
-        f"{percent_text(found.level)} interval",
+        f"{percent_text(effects.level)} interval",
         "p",
         "is",
         "decisions",
@@ -66,33 +70,35 @@ def effects_text(found: Effects, *, cli: bool = False) -> str:
         "against",
         "batches",
     ]
-    lines = [fill(f"{effects_title(found)}.", WIDTH, break_on_hyphens=False), "", table(head, rows)]
-    lines.append(_filled(f"{_counts(found)}; {LEGEND}"))
-    groups = len(found.effects) - bool(found.by)
-    if groups > 1 and found.correction == "bonferroni":
+    lines = [fill(f"{effects_title(effects)}.", WIDTH, break_on_hyphens=False), "", table(head, rows)]
+    lines.append(_filled(f"{_counts(effects)}; {LEGEND}"))
+    groups = len(effects.effects) - bool(effects.by)
+    if groups > 1 and effects.correction == "bonferroni":
         lines.append(_filled(f"these {groups} intervals hold together; p-values are corrected (Bonferroni)"))
-    if found.differ is not None:
-        lines.append(_filled(_differ_text(found)))
-    lines += _notes([(label_of(one, found), one.refusals, one.cautions) for one in found.effects], found.cautions)
+    if effects.differ is not None:
+        lines.append(_filled(_differ_text(effects)))
+    lines += _notes(
+        [(label_of(effect, effects), effect.refusals, effect.cautions) for effect in effects.effects], effects.cautions
+    )
     return "\n".join(lines)
 
 
-def label_of(one: Effect, found: Effects) -> str:
+def label_of(effect: Effect, effects: Effects) -> str:
     """What a row is called: the group, or the arm."""
-    return (one.group or ALL) if found.by else one.arm
+    return (effect.group or ALL) if effects.by else effect.arm
 
 
-def _counts(found: Effects) -> str:
-    text = several(found.decisions, "decision")
-    if found.known < found.decisions:
-        text += f", all offered arms known of {found.known:,}"
-    return text + (f", {found.rewarded:,} of these with a reward" if found.rewarded < found.known else "")
+def _counts(effects: Effects) -> str:
+    text = several(effects.decisions, "decision")
+    if effects.known < effects.decisions:
+        text += f", all offered arms known of {effects.known:,}"
+    return text + (f", {effects.rewarded:,} of these with a reward" if effects.rewarded < effects.known else "")
 
 
-def _differ_text(found: Effects) -> str:
-    assert found.differ is not None
-    said = "differs" if found.differ.p_value < 1.0 - found.level else "is not seen to differ"
-    return f"The effect {said} between groups (p = {found.differ.p_value:.2g}, Cochran's Q)."
+def _differ_text(effects: Effects) -> str:
+    assert effects.differ is not None
+    said = "differs" if effects.differ.p_value < 1.0 - effects.level else "is not seen to differ"
+    return f"The effect {said} between groups (p = {effects.differ.p_value:.2g}, Cochran's Q)."
 
 
 def _cells(interval: Interval | None, p_value: float | None, digits: int, mark: str) -> list[str]:
@@ -113,16 +119,16 @@ def _used(batches: Sequence[BatchPart]) -> str:
     return f"{sum(not part.left_out for part in batches)} of {len(batches)}"
 
 
-def _notes(told: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Sequence[str]) -> list[str]:
+def _notes(notes: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Sequence[str]) -> list[str]:
     """Refusals and cautions, each said once with the names it is about."""
     lines: list[str] = []
     for title, which in (("Not identifiable", 1), ("Bear in mind", 2)):
         about: dict[str, list[str]] = {}
-        for one in told:
-            for text in one[which]:
-                about.setdefault(text, []).append(one[0])
+        for note in notes:
+            for text in note[which]:
+                about.setdefault(text, []).append(note[0])
         items = [*common] if which == 2 else []
-        items += [text if len(told) == 1 else f"{_some(names)}: {text}" for text, names in about.items()]
+        items += [text if len(notes) == 1 else f"{_some(names)}: {text}" for text, names in about.items()]
         if items:
             lines += ["", f"{title}:", *(_item(item) for item in items)]
     return lines

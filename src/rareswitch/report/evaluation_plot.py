@@ -39,13 +39,13 @@ def draw_evaluation(evaluation: Evaluation) -> Any:
         decisions, where they were counted; and the share of decisions that counts.
     """
     values = evaluation.values
-    lanes = min(MOST_LANES, max(len(one.batches) for one in values))
-    counted = any(one.overlap.weights for one in values)
-    made, panels = figure(3 if counted else 2)
+    lanes = min(MOST_LANES, max(len(value.batches) for value in values))
+    counted = any(value.overlap.weights for value in values)
+    picture, panels = figure(3 if counted else 2)
     panels[0].get_gridspec().set_width_ratios([2.2, 1.0, 1.0] if counted else [2.2, 1.0])
     height = max(ROW, min(ROW + LANE * lanes, ROWS / len(values)))
-    made.set_size_inches(WIDTH, ENDS + len(values) * height)
-    made.suptitle(_title(evaluation), x=0.01, ha="left", fontweight="bold", fontsize=14)
+    picture.set_size_inches(WIDTH, ENDS + len(values) * height)
+    picture.suptitle(_title(evaluation), x=0.01, ha="left", fontweight="bold", fontsize=14)
     _draw_values(panels[0], evaluation)
     if counted:
         _draw_weights(panels[1], values)
@@ -56,45 +56,47 @@ def draw_evaluation(evaluation: Evaluation) -> Any:
         panel.spines["left"].set_visible(False)
         for row in range(1, len(values)):
             panel.axhline(row - 0.33, color="#e4e8eb", linewidth=0.8, zorder=0)
-    panels[0].set_yticks(range(len(values)), [shortened(one.candidate, NAME) for one in values], fontsize=11)
+    panels[0].set_yticks(range(len(values)), [shortened(value.candidate, NAME) for value in values], fontsize=11)
     panels[0].tick_params(axis="y", length=0)
-    return made
+    return picture
 
 
 def _draw_values(panel: Any, evaluation: Evaluation) -> None:
     gains = {gain.name: gain.interval for gain in evaluation.gains}
-    intervals = [one.interval for one in evaluation.values]
+    intervals = [value.interval for value in evaluation.values]
     digits, mark = decimals(intervals), "≈" if evaluation.estimated else ""
     low, high = _limits(evaluation)
     panel.set_xlim(low, high)
     if (earned := evaluation.earned) is not None:
         panel.axvspan(earned.low, earned.high, color=LIGHT, alpha=0.45, linewidth=0, zorder=0)
         panel.axvline(earned.value, color=DARK_GREY, linewidth=1.0, linestyle="--", zorder=1)
-        told = f"earned {number_text(earned.value, digits)}"
-        beside(panel, told, (earned.value, 1.0), (0, 2), xycoords=panel.get_xaxis_transform(), ha="center", **SMALL)
-    for row, one in enumerate(evaluation.values):
-        if one.interval is None:
-            _draw_reason(panel, row, f"not identifiable: {_short(one.refusals)}")
+        label = f"earned {number_text(earned.value, digits)}"
+        beside(panel, label, (earned.value, 1.0), (0, 2), xycoords=panel.get_xaxis_transform(), ha="center", **SMALL)
+    for row, value in enumerate(evaluation.values):
+        if value.interval is None:
+            _draw_reason(panel, row, f"not identifiable: {_short(value.refusals)}")
             continue
-        color = DARK_GREY if one.candidate == "logged" else BLUE
-        for lane, batch in _in_lanes(one.batches):
+        color = DARK_GREY if value.candidate == "logged" else BLUE
+        for lane, batch in _in_lanes(value.batches):
             if batch.interval is not None:
                 y = row + lane
                 panel.plot([batch.interval.low, batch.interval.high], [y, y], color=color, linewidth=0.8, alpha=0.55)
                 panel.plot([batch.value], [y], "o", color=color, markersize=2.6, alpha=0.8)
-        gain = gains.get(one.candidate)
-        unclear = gain is not None and gain.low <= 0.0 <= gain.high and one.candidate != "logged"
-        panel.plot([one.interval.low, one.interval.high], [row, row], color=color, linewidth=4.5, zorder=3)
+        gain = gains.get(value.candidate)
+        unclear = gain is not None and gain.low <= 0.0 <= gain.high and value.candidate != "logged"
+        panel.plot([value.interval.low, value.interval.high], [row, row], color=color, linewidth=4.5, zorder=3)
         face = "white" if unclear else color
         style = {"color": color, "markersize": 9, "markerfacecolor": face, "markeredgewidth": 1.8, "zorder": 4}
-        panel.plot([one.interval.value], [row], "o", **style)
-        text = f"{mark}{number_text(one.interval.value, digits)}"
+        panel.plot([value.interval.value], [row], "o", **style)
+        text = f"{mark}{number_text(value.interval.value, digits)}"
         style = {"ha": "center", "fontsize": 10.5, "color": color, "zorder": 5, "bbox": BOX | {"pad": 0.5}}
-        beside(panel, text, (one.interval.value, row), (0, 8), **style)
+        beside(panel, text, (value.interval.value, row), (0, 8), **style)
     if not any(intervals) and evaluation.earned is None:
         panel.set_xticks([])
     about = "\n≈: rests on estimated propensities" if mark else ""
-    kind = next((f"{percent_text(one.level)} intervals" for one in intervals if one is not None), "intervals")
+    kind = next(
+        (f"{percent_text(interval.level)} intervals" for interval in intervals if interval is not None), "intervals"
+    )
     panel.set_xlabel(
         f"reward per decision, {kind} (thick: all batches;\n"
         f"thin: each batch, the first on top;\nhollow: cannot be told from what was earned){about}",
@@ -113,15 +115,15 @@ def _draw_reason(panel: Any, row: int, text: str) -> None:
 
 def _draw_weights(panel: Any, values: Sequence[Value]) -> None:
     """Shares of decisions by weight, and of the weight that they carry."""
-    for row, one in enumerate(values):
-        counts = np.array(one.overlap.weights, dtype=float)
+    for row, value in enumerate(values):
+        counts = np.array(value.overlap.weights, dtype=float)
         if not counts.any():
             continue
         places = np.arange(len(counts))
         ground, tall = row + 0.55, 0.78
         middles = 2.0 ** (places - 2 + LEAST_POWER) / np.log(2.0)
         middles[0] = 0.0
-        middles[-1] = max(one.overlap.largest, middles[-1])
+        middles[-1] = max(value.overlap.largest, middles[-1])
         carried = counts * middles
         shares = (counts / counts.sum(), carried / max(carried.sum(), 1e-300))
         top = max(share.max() for share in shares)
@@ -138,11 +140,11 @@ def _draw_weights(panel: Any, values: Sequence[Value]) -> None:
 
 def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
     """The share of decisions that counts, pooled and by batch, and the unsupported play."""
-    for row, one in enumerate(values):
-        has = one.overlap
+    for row, value in enumerate(values):
+        has = value.overlap
         share = min(1.0, has.effective / max(has.decisions, 1))
-        color = BLUE if one.answered else GREY
-        for lane, batch in _in_lanes(one.batches):
+        color = BLUE if value.answered else GREY
+        for lane, batch in _in_lanes(value.batches):
             panel.plot([_counting(batch)], [row + lane], "o", color=color, markersize=2.6, alpha=0.8)
         panel.barh([row], [share], height=thick, color=color, linewidth=0)
         if has.effective >= 1.0:
@@ -151,8 +153,8 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
         if has.unsupported:
             style = {"facecolor": "none", "edgecolor": DARK_GREY, "hatch": "/////", "linewidth": 0.6}
             panel.barh([row], [-has.unsupported], left=1.0, height=thick, **style)
-            told = f"{percent_text(has.unsupported)} unsupported"
-            beside(panel, told, (1.0, row - thick / 2.0), (0, 3), ha="right", **SMALL)
+            label = f"{percent_text(has.unsupported)} unsupported"
+            beside(panel, label, (1.0, row - thick / 2.0), (0, 3), ha="right", **SMALL)
     panel.set_xlim(0.0, 1.2)
     panel.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
     panel.set_xlabel("of all decisions (bar: all batches;\ndots: each batch)", fontsize=9.5)
@@ -161,9 +163,9 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
 
 def _limits(evaluation: Evaluation) -> tuple[float, float]:
     """All pooled intervals and the values in batches fit in; a batch's interval may leave the panel."""
-    found = [evaluation.earned, *(one.interval for one in evaluation.values)]
-    ends = [end for one in found if one is not None for end in (one.low, one.high)]
-    batches = [batch for one in evaluation.values if one.answered for batch in one.batches]
+    intervals = [evaluation.earned, *(value.interval for value in evaluation.values)]
+    ends = [end for interval in intervals if interval is not None for end in (interval.low, interval.high)]
+    batches = [batch for value in evaluation.values if value.answered for batch in value.batches]
     ends += [batch.value for batch in batches if batch.interval is not None]
     finite = [end for end in ends if np.isfinite(end)]
     if not finite:
@@ -193,7 +195,7 @@ def _short(refusals: Sequence[str]) -> str:
 
 def _title(evaluation: Evaluation) -> str:
     """What to see."""
-    answered = {one.candidate: one.interval for one in evaluation.values if one.interval is not None}
+    answered = {value.candidate: value.interval for value in evaluation.values if value.interval is not None}
     if not answered:
         return "the log cannot answer for any candidate"
     known = [gain for gain in evaluation.gains if gain.interval is not None and gain.name in answered]

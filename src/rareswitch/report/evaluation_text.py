@@ -39,18 +39,18 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False, cli: bool 
     ...                 largest=0.0, largest_share=0.0)
     >>> refused = Value(candidate="red", interval=None, refusals=("The log never shows red.",), estimator="ips",
     ...                 overlap=rests)
-    >>> told = Evaluation(values=(refused,), earned=None, lift=(), gains=(), calibration=None, decisions=4000,
+    >>> evaluation = Evaluation(values=(refused,), earned=None, lift=(), gains=(), calibration=None, decisions=4000,
     ...                   known=4000, rewarded=0, batch_names=("log",))
-    >>> print(evaluation_text(told).split("\n\n")[-1])
+    >>> print(evaluation_text(evaluation).split("\n\n")[-1])
     Not identifiable, red:
       - The log never shows red.
     """
     parts = [_lift(evaluation), _earned(evaluation), _answers(evaluation), _grounds(evaluation.values)]
-    refused = [one for one in evaluation.values if not one.answered]
-    parts += [_listed(f"Not identifiable, {one.candidate}:", one.refusals) for one in refused]
+    refused = [value for value in evaluation.values if not value.answered]
+    parts += [_listed(f"Not identifiable, {value.candidate}:", value.refusals) for value in refused]
     parts += [_mind(evaluation), _calibration(evaluation.calibration)]
     if batches:
-        parts += [_by_batch(one, mark_of(evaluation)) for one in evaluation.values]
+        parts += [_by_batch(value, mark_of(evaluation)) for value in evaluation.values]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -62,17 +62,19 @@ def mark_of(evaluation: Evaluation) -> str:
 def _lift(evaluation: Evaluation) -> str:
     if not evaluation.lift:
         return ""
-    whole = next((one for one in evaluation.lift if one.name == "so far"), evaluation.lift[0])
-    weeks = [one for one in evaluation.lift if one is not whole]
-    digits, mark = decimals(one.interval for one in weeks), mark_of(evaluation)
+    whole = next((lift for lift in evaluation.lift if lift.name == "so far"), evaluation.lift[0])
+    weeks = [lift for lift in evaluation.lift if lift is not whole]
+    digits, mark = decimals(lift.interval for lift in weeks), mark_of(evaluation)
     lines = [_whole_lift(whole, mark)]
     if weeks:
-        rows = [[one.name, *_moved(one, digits, mark), several(one.decisions, "decision")] for one in weeks]
+        rows = [[lift.name, *_moved(lift, digits, mark), several(lift.decisions, "decision")] for lift in weeks]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for name, *cells in rows:
             placed = [f"{name:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True))]
             lines.append("  " + "  ".join(placed))
-        reasons = dict.fromkeys(reason for one in weeks for reason in one.refusals[:1] if reason not in whole.refusals)
+        reasons = dict.fromkeys(
+            reason for lift in weeks for reason in lift.refusals[:1] if reason not in whole.refusals
+        )
         lines += [_item(f"not identifiable: {reason}") for reason in reasons]
     return "\n".join(lines)
 
@@ -120,30 +122,32 @@ def _earned(evaluation: Evaluation) -> str:
 
 def _answers(evaluation: Evaluation) -> str:
     """Values and gains, a row for each candidate."""
-    answered = [one.interval for one in evaluation.values if one.interval is not None]
-    gains = {one.name: one for one in evaluation.gains}
+    answered = [value.interval for value in evaluation.values if value.interval is not None]
+    gains = {gain.name: gain for gain in evaluation.gains}
     digits = decimals(answered)
-    moved = min(digits + 1, decimals(one.interval for one in evaluation.gains))
+    moved = min(digits + 1, decimals(gain.interval for gain in evaluation.gains))
     mark = mark_of(evaluation)
     rows = []
-    for one in evaluation.values:
+    for value in evaluation.values:
         cells = ["not identifiable", ""]
-        if one.interval is not None:
-            cells = [f"{mark}{number_text(one.interval.value, digits)}", bounds_text(one.interval, digits)]
-        gain = gains.get(one.candidate)
-        known = gain is not None and one.candidate != LOGGED and one.interval is not None
+        if value.interval is not None:
+            cells = [f"{mark}{number_text(value.interval.value, digits)}", bounds_text(value.interval, digits)]
+        gain = gains.get(value.candidate)
+        known = gain is not None and value.candidate != LOGGED and value.interval is not None
         more = [*_moved(gain, moved, mark), _verdict(gain.interval, moved)] if gain and known else ["", "", ""]
-        rows.append([one.candidate, *cells, *more])
+        rows.append([value.candidate, *cells, *more])
     interval = f"{percent_text(answered[0].level)} interval" if answered else "interval"
     head = ["candidate", "value", interval, "over logged", interval, "earns"]
     shown = head if any(row[3] for row in rows) else head[:3]
     text = _table(shown, [row[: len(shown)] for row in rows])
-    if kinds := {one.kind for one in answered}:
-        told = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
+    if kinds := {interval.kind for interval in answered}:
+        explanation = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
         if evaluation.questions > 1:
-            told += f"; those of the {evaluation.questions} candidates hold together (Bonferroni)"
-        text += "\n" + _filled(f"value: reward per decision; {told}")
-    if parts := [f"{one.candidate} {percent_text(one.traffic)}" for one in evaluation.values if one.traffic < 1.0]:
+            explanation += f"; those of the {evaluation.questions} candidates hold together (Bonferroni)"
+        text += "\n" + _filled(f"value: reward per decision; {explanation}")
+    if parts := [
+        f"{value.candidate} {percent_text(value.traffic)}" for value in evaluation.values if value.traffic < 1.0
+    ]:
         text += "\n" + _filled(f"values of a part of the traffic, without batches that cannot tell: {', '.join(parts)}")
     return text
 
@@ -151,11 +155,11 @@ def _answers(evaluation: Evaluation) -> str:
 def _grounds(values: Sequence[Value]) -> str:
     """What the answers rest on."""
     rows = []
-    for one in values:
-        has = one.overlap
+    for value in values:
+        has = value.overlap
         cells = [f"{has.decisions:,}", _large(has.effective, 0), _large(has.mean_weight, 3), _large(has.largest, 1)]
         unsupported = "unknown" if has.unsupported is None else percent_text(has.unsupported)
-        rows.append([one.candidate, one.estimator, *cells, unsupported])
+        rows.append([value.candidate, value.estimator, *cells, unsupported])
     head = ["rests on", "estimator", "decisions", "ESS", "mean weight", "largest", "unsupported"]
     notes = (
         "ESS: effective sample size; mean weight: 1, up to chance, where propensities are right; unsupported: share of "
@@ -176,27 +180,29 @@ def _mind(evaluation: Evaluation) -> str:
     for gain in evaluation.gains:
         if gain.assumes and gain.interval is not None:
             about_whom.setdefault(f"its gain is {gain.assumes}.", []).append(gain.name)
-    for one in evaluation.values:
-        for caution in (told for told in one.cautions if not evaluation.estimated or evaluation.estimated not in told):
-            about_whom.setdefault(caution, []).append(one.candidate)
+    for value in evaluation.values:
+        for caution in (
+            text for text in value.cautions if not evaluation.estimated or evaluation.estimated not in text
+        ):
+            about_whom.setdefault(caution, []).append(value.candidate)
     for caution, names in about_whom.items():
         everyone = len(names) == len(evaluation.values)
         items.append(caution if everyone else f"{', '.join(names)}: {caution}")
     return _listed("Bear in mind:", items) if items else ""
 
 
-def _calibration(found: Calibration | None) -> str:
-    if found is None:
+def _calibration(calibration: Calibration | None) -> str:
+    if calibration is None:
         return ""
-    return _filled(f"ALARM: {found.words}") if found.alarm else found.words
+    return _filled(f"ALARM: {calibration.words}") if calibration.alarm else calibration.words
 
 
-def _by_batch(one: Value, mark: str) -> str:
+def _by_batch(value: Value, mark: str) -> str:
     """The values of a candidate in every batch, and by every estimator."""
-    text = f"{shortened(one.candidate)}, by batch (the decisions of one policy)"
-    digits = decimals(batch.interval for batch in one.batches)
+    text = f"{shortened(value.candidate)}, by batch (the decisions of one policy)"
+    digits = decimals(batch.interval for batch in value.batches)
     rows = []
-    for batch in one.batches:
+    for batch in value.batches:
         cells = ["not identifiable", "", ""]
         if batch.interval is not None:
             cells = [
@@ -210,12 +216,12 @@ def _by_batch(one: Value, mark: str) -> str:
     if rows:
         head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "unsupported"]
         text += f"\n{table(head, rows, left=2)}"
-    others = {name: interval for name, interval in one.others.items() if name != one.estimator}
-    if one.naive is not None:
-        others["as if all decisions were independent"] = one.naive
+    others = {name: interval for name, interval in value.others.items() if name != value.estimator}
+    if value.naive is not None:
+        others["as if all decisions were independent"] = value.naive
     digits = decimals(others.values())
-    told = [f"{name} {mark}{number_text(i.value, digits)} ({bounds_text(i, digits)})" for name, i in others.items()]
-    return "\n".join([text, _filled("for comparison: " + "; ".join(told))] if told else [text])
+    shown = [f"{name} {mark}{number_text(i.value, digits)} ({bounds_text(i, digits)})" for name, i in others.items()]
+    return "\n".join([text, _filled("for comparison: " + "; ".join(shown))] if shown else [text])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -225,11 +231,14 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 
     return table(header, [[shortened(row[0], width), *row[1:]] for row in rows], left=left)
 
 
-def _moved(one: Difference, digits: int, mark: str) -> list[str]:
+def _moved(difference: Difference, digits: int, mark: str) -> list[str]:
     """A difference and its bounds, as cells."""
-    if one.interval is None:
+    if difference.interval is None:
         return ["not identifiable", ""]
-    return [f"{mark}{number_text(one.interval.value, digits, sign=True)}", bounds_text(one.interval, digits, sign=True)]
+    return [
+        f"{mark}{number_text(difference.interval.value, digits, sign=True)}",
+        bounds_text(difference.interval, digits, sign=True),
+    ]
 
 
 def _verdict(interval: Interval | None, digits: int) -> str:

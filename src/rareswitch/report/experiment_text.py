@@ -290,26 +290,27 @@ def audit_text(audit: Audit, *, cli: bool = False) -> str:
 
 
 @as_text.register
-def verification_text(found: Verification, *, cli: bool = False) -> str:
+def verification_text(verification: Verification, *, cli: bool = False) -> str:
     """What learning again gives, policy by policy."""
     texts = {"same": "reproduced", "rounding": "reproduced up to rounding", "otherwise": "NOT reproduced"}
     lines = []
-    for number, entry in enumerate(found.policies, 1):
+    for number, entry in enumerate(verification.policies, 1):
         reason = entry.reason or (f"the same arm for {entry.decisions:,} requests" if entry.decisions else "")
         if entry.differing:
             reason = f"other arms for {entry.differing:,} of {entry.decisions:,} stored requests"
         lines.append(f"Policy {number} ({entry.policy_id[:12]}…): {texts[entry.verdict]}{reason and f' ({reason})'}.")
-    if found.holds:
+    if verification.holds:
         return "\n".join([*lines, "All policies are reproduced from their summaries."])
-    if found.faults:
-        lines += ["The store is damaged. Restore a backup.", *(f"  {fault}" for fault in found.faults)]
-    learned = found.sums and all(entry.verdict != "otherwise" for entry in found.policies)
-    if not found.sums:
+    if verification.faults:
+        lines += ["The store is damaged. Restore a backup.", *(f"  {fault}" for fault in verification.faults)]
+    learned = verification.sums and all(entry.verdict != "otherwise" for entry in verification.policies)
+    if not verification.sums:
         lines.append("The sums in the state are not those of the summaries.")
     if not learned:
         lines.append(
-            f"The learner of rareswitch {found.version}, with which the experiment was created, may differ from that "
-            f"of {__version__}, or the store was changed. The policies stay as they are, and the experiment can go on."
+            f"The learner of rareswitch {verification.version}, with which the experiment was created, may differ from "
+            f"that of {__version__}, or the store was changed. The policies stay as they are, and the experiment can "
+            "go on."
         )
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ def decimals(intervals: Iterable[Interval | None]) -> int:
     >>> decimals([Interval(value=0.16, low=0.155, high=0.169, level=0.95, kind="anytime")])
     4
     """
-    margins = [(one.high - one.low) / 2.0 for one in intervals if one is not None]
+    margins = [(interval.high - interval.low) / 2.0 for interval in intervals if interval is not None]
     margins = [margin for margin in margins if 0.0 < margin < math.inf]
     if not margins:
         return 4

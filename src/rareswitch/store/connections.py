@@ -131,7 +131,7 @@ class Job:
     #: Whether it is a transaction of its own.
     alone = False
     #: What is kept of each decision, and what was there before each reward.
-    kept: Sequence[DecisionRow] = ()
+    stored: Sequence[DecisionRow] = ()
     before: Sequence[RewardRow | None] = ()
     error: Exception | None = None
     done = False

@@ -46,8 +46,8 @@ class PostgresConnection:
         import psycopg
 
         settings = {"connect_timeout": 5, "application_name": "rareswitch"}
-        given = {name for name, _ in parse_qsl(urlsplit(address).query)}
-        more: dict[str, Any] = {name: value for name, value in settings.items() if name not in given}
+        named = {name for name, _ in parse_qsl(urlsplit(address).query)}
+        more: dict[str, Any] = {name: value for name, value in settings.items() if name not in named}
         self.raw = psycopg.connect(address, autocommit=True, **more)
 
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> "psycopg.Cursor[Any]":
@@ -149,14 +149,14 @@ class PostgresStore(Store):
                 [list(column) for column in columns],
             ).fetchall()
         )
-        kept = [*{row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}.values()]
-        if kept:
-            sets = [(new[row.key], row.version, row.rank, row.contexts, row.names) for row in kept]
+        with_sets = [*{row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}.values()]
+        if with_sets:
+            sets = [(new[row.key], row.version, row.rank, row.contexts, row.names) for row in with_sets]
             names = ("seq", "version", "rank", "data", "names", "checksum")
             connection.execute(
                 f"INSERT INTO rareswitch_contexts (experiment, {', '.join(names)}) "
                 f"SELECT {self.number}, given.* FROM unnest({_arrays('contexts', *names)}) AS given",
-                [*(list(column) for column in zip(*sets, strict=True)), of_contexts(kept)],
+                [*(list(column) for column in zip(*sets, strict=True)), of_contexts(with_sets)],
             )
         self._loose += new
         return new
@@ -210,8 +210,8 @@ def _arrays(table: str, *names: str) -> str:
 def _secrets(address: str) -> list[str]:
     """What nobody but the server may see of an address."""
     parts = urlsplit(address)
-    given = [value for name, value in parse_qsl(parts.query) if name in _SECRETS]
-    return [unquote(parts.password), *given] if parts.password else given
+    secrets = [value for name, value in parse_qsl(parts.query) if name in _SECRETS]
+    return [unquote(parts.password), *secrets] if parts.password else secrets
 
 
 def _shown(address: str) -> str:
@@ -251,5 +251,5 @@ def _judged(address: str, error: Exception) -> tuple[bool, str]:
         again = error.sqlstate is not None and error.sqlstate[:2] in ("08", "53", "55", "57")
         again = again or (error.sqlstate is None and not any(part in said for part in _FINAL))
         return again, f"{shown} cannot be reached ({said})."
-    given = isinstance(error, psycopg.DataError | psycopg.IntegrityError)
-    return False, "" if given else f"{shown} cannot be used ({said})."
+    callers_fault = isinstance(error, psycopg.DataError | psycopg.IntegrityError)
+    return False, "" if callers_fault else f"{shown} cannot be used ({said})."

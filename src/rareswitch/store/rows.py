@@ -190,7 +190,7 @@ def statements(kinds: Mapping[str, str]) -> list[str]:
     >>> statements(dict.fromkeys(("number", "counter", "sequence", "large", "real", "text", "data"), "INTEGER"))[0]
     'CREATE TABLE rareswitch_schema (version INTEGER NOT NULL, PRIMARY KEY (version))'
     """
-    made = []
+    texts = []
     for table, text in _TABLES.items():
         columns = [column.partition(":") for column in text.split()]
         lines = [
@@ -198,12 +198,12 @@ def statements(kinds: Mapping[str, str]) -> list[str]:
             for name, _, kind in columns
         ]
         key = ", ".join(name[1:] for name, _, _ in columns if name.startswith("*"))
-        made.append(f"CREATE TABLE rareswitch_{table} ({', '.join(lines)}, PRIMARY KEY ({key}))")
+        texts.append(f"CREATE TABLE rareswitch_{table} ({', '.join(lines)}, PRIMARY KEY ({key}))")
     for title, (index, where) in _INDICES.items():
         unique, _, name = title.rpartition(" ")
         on = f"rareswitch_{name.partition('_')[0]} ({index}){where and f' WHERE {where}'}"
-        made.append(f"CREATE {unique} INDEX rareswitch_{name} ON {on}".replace("  ", " "))
-    return [*made, f"INSERT INTO rareswitch_schema (version) VALUES ({SCHEMA})"]
+        texts.append(f"CREATE {unique} INDEX rareswitch_{name} ON {on}".replace("  ", " "))
+    return [*texts, f"INSERT INTO rareswitch_schema (version) VALUES ({SCHEMA})"]
 
 
 def check_schema(version: int, shown: str) -> None:

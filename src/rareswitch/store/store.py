@@ -253,7 +253,7 @@ class Store(Database):
         if not rows:
             return []
         self.submit(job)
-        return job.kept
+        return job.stored
 
     def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> Sequence[RewardRow | None]:
         """Keep rewards, and return for each the row that was there before, if there was one.
@@ -272,10 +272,10 @@ class Store(Database):
         counted: Counter[str] = Counter()
         decisions = [row for job in jobs for row in job.decisions]
         if decisions:
-            kept = self._keep_decisions(connection, decisions, counted)
+            stored = self._keep_decisions(connection, decisions, counted)
             at = 0
             for job in jobs:
-                job.kept = kept[at : at + len(job.decisions)]
+                job.stored = stored[at : at + len(job.decisions)]
                 at += len(job.decisions)
         rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
         if rewards:
@@ -311,8 +311,8 @@ class Store(Database):
         if len(fresh) == len(rows):
             return [None] * len(rows)
         keys = list({row.key for row, _ in rows})
-        kept = [pair for part in _parts(keys) for pair in self._rewards_of(connection, part)]
-        held = {(row.key, row.event): (row, seq) for row, seq in kept}
+        pairs = [pair for part in _parts(keys) for pair in self._rewards_of(connection, part)]
+        held = {(row.key, row.event): (row, seq) for row, seq in pairs}
         known: list[RewardRow | None] = []
         for row, overwrite in rows:
             name = row.key, row.event
@@ -360,10 +360,10 @@ class Store(Database):
                     known[reward.key][1].append(reward)
             return known
 
-        kept: dict[bytes, tuple[DecisionRow, list[RewardRow]]] = {}
+        stored: dict[bytes, tuple[DecisionRow, list[RewardRow]]] = {}
         for part in _parts(keys):
-            kept |= self._read(partial(page, part=part))
-        return [kept.get(key) for key in keys]
+            stored |= self._read(partial(page, part=part))
+        return [stored.get(key) for key in keys]
 
     def _decisions_of(self, connection: Connection, keys: Sequence[bytes]) -> list[DecisionRow]:
         """Those of these keys; they are not checked, as an audit shall see what is there."""

@@ -29,7 +29,7 @@ def test_stages_are_those_of_the_literal_loop(source: ContextDistribution, form:
     kept = [length for length in lengths if length >= 60]
     np.testing.assert_allclose(found.policy.weights, np.array(kept) / max(1, sum(kept)))
     total = found.blocks * found.block_length
-    for atom, stage in zip(found.policy.matrices, found.kept, strict=True):
+    for atom, stage in zip(found.policy.matrices, found.atom_stages, strict=True):
         np.testing.assert_allclose(atom, total * np.linalg.inv(matrices[stage]), rtol=1e-7, atol=1e-9)
 
 

@@ -30,9 +30,9 @@ def test_information_of_other_sets_can_be_given() -> None:
     sets = Gaussian(dim=2, arms=3).draw(10, seed=2)
     own = information(Uniform(), sets.contexts)
     expected = variation(Uniform(), sets.contexts, regularization=0.1)
-    assert variation(GOptimal(), sets.contexts, regularization=0.1, given=own) == pytest.approx(expected)
-    with pytest.raises(ShapeError, match="given"):
-        variation(Uniform(), sets.contexts, regularization=0.1, given=np.eye(3))
+    assert variation(GOptimal(), sets.contexts, regularization=0.1, matrix=own) == pytest.approx(expected)
+    with pytest.raises(ShapeError, match="matrix"):
+        variation(Uniform(), sets.contexts, regularization=0.1, matrix=np.eye(3))
     with pytest.raises(ParameterError, match="regularization"):
         variation(Uniform(), sets.contexts, regularization=0.0)
 

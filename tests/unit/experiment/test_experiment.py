@@ -87,7 +87,7 @@ def test_an_id_that_is_refused_leaves_the_others_as_they_are() -> None:
     sets = {"a": np.eye(3), "old": 0.5 * np.eye(3)}
     asked = [Request(contexts, None, name, None, 0.0, trial._prepare) for name, contexts in sets.items()]
     trial.store._queue._carry_out(asked)  # as when two threads ask at once
-    assert [request.kept[0] is request.decisions[0] for request in asked] == [True, False]
+    assert [request.stored[0] is request.decisions[0] for request in asked] == [True, False]
     with pytest.raises(ConflictError):
         trial.decide(sets["old"], id="old")
     with pytest.raises(

@@ -50,9 +50,9 @@ def test_a_walk_ends_in_the_state_of_the_loop(make: Any) -> None:
     cap = 12
     found, expected = watched(learner, world, 1, cap=cap).state, after(learner, world, cap - 1)
     assert (found.policies, found.start, found.batch_sizes) == (cap, expected.start, expected.batch_sizes)
-    assert sorted(found.kept) == sorted(expected.kept)
-    for name, part in found.kept.items():
-        np.testing.assert_allclose(part, expected.kept[name], atol=1e-9)
+    assert sorted(found.rule_state) == sorted(expected.rule_state)
+    for name, part in found.rule_state.items():
+        np.testing.assert_allclose(part, expected.rule_state[name], atol=1e-9)
     probe = world.draw(50, seed=7).contexts
     np.testing.assert_allclose(found.policy.probabilities(probe), expected.policy.probabilities(probe))
 

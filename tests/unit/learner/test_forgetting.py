@@ -139,7 +139,7 @@ def test_policies_rest_on_faded_clicks() -> None:
     assert whole is not None
     assert faint is not None
     assert state.notes[-1]["link"] == "logistic"
-    np.testing.assert_allclose(state.kept[LOGISTIC], faint.estimate)
+    np.testing.assert_allclose(state.rule_state[LOGISTIC], faint.estimate)
     np.testing.assert_allclose(estimate(state), faint.estimate)
     assert np.abs(faint.estimate - [0.0, 1.0]).max() < np.abs(whole.estimate - [0.0, 1.0]).max()
 

@@ -222,7 +222,7 @@ def test_the_data_choose_and_the_note_says_so() -> None:
     ]:
         state = after(learner, world, 2)
         assert [note.get("link") for note in state.notes] == links
-        assert (LOGISTIC in state.kept) == (links[0] is not None)
+        assert (LOGISTIC in state.rule_state) == (links[0] is not None)
         assert (state.past[-1].stats[0].expansion is not None) == (links[0] is not None)
 
 
@@ -240,7 +240,7 @@ def test_held_out_batches_choose_between_the_models(scores: tuple[float, float],
     then = learner.next(state, judged)
     assert then.notes[-1]["link"] == link
     assert then.notes[-1]["held_out"] == scores[0] - scores[1]
-    np.testing.assert_array_equal(then.kept[HELD_OUT], scores)
+    np.testing.assert_array_equal(then.rule_state[HELD_OUT], scores)
     assert replace(learner, rewards="binary").next(state, judged).notes[-1]["link"] == "logistic"
 
 
@@ -252,7 +252,7 @@ def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     (stats,) = learner.summarize(state, rows).stats
     assert stats.expansion is not None
     x, least = np.column_stack([rows.features, np.ones(len(rows))]), 0.5 / (1.0 + state.past[0].rewarded)
-    rates = logistic(x @ state.kept[LOGISTIC]), x @ state.kept[LINEAR]
+    rates = logistic(x @ state.rule_state[LOGISTIC]), x @ state.rule_state[LINEAR]
     wanted = [
         np.log(np.where(rows.rewards == 1.0, rate, 1.0 - rate)).sum()
         for rate in (np.clip(rate, least, 1.0 - least) for rate in rates)
@@ -260,7 +260,7 @@ def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     np.testing.assert_allclose(stats.expansion.held_out, wanted)
     mean = rows_of(learner.begin(), world, 1).rewards.mean()
     first = rows_of(learner.begin(), world, 1).features
-    assert first.mean(axis=0) @ state.kept[LINEAR][:3] + state.kept[LINEAR][3] == pytest.approx(mean)
+    assert first.mean(axis=0) @ state.rule_state[LINEAR][:3] + state.rule_state[LINEAR][3] == pytest.approx(mean)
 
 
 def test_clicks_without_a_level_are_held_against_a_half() -> None:
@@ -294,7 +294,7 @@ def test_a_state_from_before_stays_linear() -> None:
     before = after(Foresight(dim=3, horizon=2000, rewards="linear"), world, 2)
     state = step(Foresight(dim=3, horizon=2000), before, world).state
     assert "link" not in state.notes[-1]
-    assert "logistic_point" not in state.kept
+    assert "logistic_point" not in state.rule_state
 
 
 def test_rewards_that_are_all_0_have_no_level() -> None:
@@ -330,7 +330,7 @@ def test_while_all_rewards_are_the_same_the_first_policy_stays(same: float, inte
     state = learner.begin()
     rows = rows_of(state, world, 1)
     state = learner.next(state, learner.summarize(state, replace(rows, rewards=np.full(len(rows), same))))
-    assert "logistic_point" not in state.kept
+    assert "logistic_point" not in state.rule_state
     assert state.policy.sampler == learner.begin().policy.sampler
     state = step(learner, state, world).state
     assert ("link" in state.notes[-1]) == (intercept and same != 3.3)
@@ -353,7 +353,7 @@ def test_late_rewards_replace_a_batch() -> None:
     assert without.policy.id != third.policy.id
     belief = logistic_belief([batch.stats[0] for batch in third.past], intercept=True)
     spread = np.sqrt(np.diag(np.linalg.inv(belief.precision)))
-    assert (np.abs(third.kept[LOGISTIC] - without.kept[LOGISTIC]) < 3.0 * spread).all()
+    assert (np.abs(third.rule_state[LOGISTIC] - without.rule_state[LOGISTIC]) < 3.0 * spread).all()
 
 
 def test_files_carry_it() -> None:

@@ -236,7 +236,7 @@ def test_what_is_learned_cannot_be_written_to() -> None:
     arrays = [policy._estimates, policy._roots, summary.sample.keys, summary.sample.sets.contexts]
     arrays += [decisions.arms, decisions.propensities, decisions.survivors, decisions.ids]
     assert not any(array.flags.writeable for array in arrays)
-    for part in (state.notes[0], state.kept):
+    for part in (state.notes[0], state.rule_state):
         with pytest.raises(TypeError):
             part["noise"] = 7.0  # type: ignore[index]
     again = pickle.loads(pickle.dumps(state))

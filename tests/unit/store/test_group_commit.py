@@ -24,7 +24,7 @@ class Numbered(Job):
 
 def keep(jobs: Sequence[Job]) -> None:
     for job in jobs:
-        job.kept = [decision(7)]
+        job.stored = [decision(7)]
 
 
 def nothing(jobs: Sequence[Job]) -> None:
@@ -43,7 +43,7 @@ def outcomes(queue: GroupCommit, jobs: Sequence[Numbered]) -> dict[int, BaseExce
         ready.wait()
         try:
             queue.submit(job)
-            found[job.number] = None if job.kept else AssertionError("nothing was kept")
+            found[job.number] = None if job.stored else AssertionError("nothing was kept")
         except BaseException as error:
             found[job.number] = error
 

@@ -89,7 +89,7 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedD
 
 
 def _staged(design: StagedDesign, dim: int) -> LearnedDesign:
-    count, atoms = len(design.stage_lengths), len(design.kept)
+    count, atoms = len(design.stage_lengths), len(design.atom_stages)
     most = math.floor(dim * math.log2(4 * dim + 1) + 1)
     lines = [f"stages: {count} (at most {most} = d log(4d + 1) + 1), {atoms} of them long enough to be played"]
     facts = {"count": count, "most": most, "played": atoms, "blocks": design.blocks}

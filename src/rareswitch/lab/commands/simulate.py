@@ -70,8 +70,8 @@ def _run(names: list[str], places: list[str], horizons: list[int], options: argp
 def status(outcome: Sweep | Contest, out: str | None) -> int:
     """The exit status of a command; after Ctrl-C it says where the finished runs are."""
     if outcome.interrupted:
-        kept = f"; they are in {out}" if out else ""
-        print(f"rareswitch: stopped after {len(outcome.runs)} finished runs{kept}.", file=sys.stderr)
+        where = f"; they are in {out}" if out else ""
+        print(f"rareswitch: stopped after {len(outcome.runs)} finished runs{where}.", file=sys.stderr)
         return INTERRUPTED
     return 0 if outcome.runs else 2
 

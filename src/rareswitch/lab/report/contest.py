@@ -152,8 +152,8 @@ class ContestVerdict:
 
     def best(self, world: str, kind: str) -> Standing | None:
         """The entry of that kind with the least regret in a world."""
-        here = [s for s in self.standings if s.kind == kind and world in s.cells]
-        return min(here, key=lambda s: s.cells[world].regret, default=None)
+        standings = [s for s in self.standings if s.kind == kind and world in s.cells]
+        return min(standings, key=lambda s: s.cells[world].regret, default=None)
 
     def ranked(self, world: str) -> list[Standing]:
         """Those that ran in a world, from small to large regret."""
@@ -236,9 +236,9 @@ def _ratios(own: Mapping[str, Group], unit: Mapping[str, Group]) -> tuple[dict[s
     if own == unit:
         alone = {world: Ratio(seeds=len(cell.runs)) for world, cell in own.items()}
         return alone, next(iter(alone.values()))
-    found = {world: regret_ratio(cell.regrets, unit[world].regrets) for world, cell in own.items()}
+    by_world = {world: regret_ratio(cell.regrets, unit[world].regrets) for world, cell in own.items()}
     together = (np.stack([side[world].regrets for world in own], axis=1) for side in (own, unit))
-    return found, regret_ratio(*together)
+    return by_world, regret_ratio(*together)
 
 
 def _summaries_of(ratios: Mapping[str, Ratio]) -> dict[str, Facts]:
@@ -262,7 +262,7 @@ ROW = 0.23
 def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> "Figure":
     """Regret of every entry in a world, a panel for each horizon."""
     shown = [verdict for verdict in verdicts if world in verdict.worlds]
-    made, panels = _panels(shown, max(len(verdict.ranked(world)) for verdict in shown))
+    picture, panels = _panels(shown, max(len(verdict.ranked(world)) for verdict in shown))
     for panel, verdict in zip(panels, shown, strict=True):
         ranked = verdict.ranked(world)
         for row, s in enumerate(ranked):
@@ -281,13 +281,13 @@ def draw_world(verdicts: Sequence[ContestVerdict], world: str) -> "Figure":
             "tick: the worst 5 % of seeds; dashed: yardstick)"
         )
         headline(panel, f"{world}, T = {verdict.horizon:,}, {verdict.seeds} seeds")
-    return made
+    return picture
 
 
 def draw_standings(verdicts: Sequence[ContestVerdict]) -> "Figure":
     """Ratios to the yardstick of the entries that ran everywhere, a panel for each horizon with a yardstick."""
     shown = [verdict for verdict in verdicts if verdict.yardstick is not None]
-    made, panels = _panels(shown, max(sum(s.complete for s in verdict.standings) for verdict in shown))
+    picture, panels = _panels(shown, max(sum(s.complete for s in verdict.standings) for verdict in shown))
     for panel, verdict in zip(panels, shown, strict=True):
         complete = [s for s in verdict.standings if s.complete]
         for row, s in enumerate(complete):
@@ -310,7 +310,7 @@ def draw_standings(verdicts: Sequence[ContestVerdict]) -> "Figure":
             "hollow where the seeds do not resolve it to a factor 1.5)"
         )
         headline(panel, f"all worlds, T = {verdict.horizon:,}, {verdict.seeds} seeds: ratio to {verdict.yardstick}")
-    return made
+    return picture
 
 
 def _face(ratio: Ratio | None, color: str) -> str:
@@ -319,9 +319,9 @@ def _face(ratio: Ratio | None, color: str) -> str:
 
 
 def _panels(verdicts: Sequence[ContestVerdict], rows: int) -> "tuple[Figure, Sequence[Axes]]":
-    made, panels = figure(len(verdicts))
-    made.set_size_inches(7.6 * len(verdicts), 1.6 + ROW * max(rows, 4))
-    return made, panels
+    picture, panels = figure(len(verdicts))
+    picture.set_size_inches(7.6 * len(verdicts), 1.6 + ROW * max(rows, 4))
+    return picture, panels
 
 
 def _label(panel: "Axes", ranked: Sequence[Standing], yardstick: str | None) -> None:
@@ -412,21 +412,21 @@ def _summaries(verdict: ContestVerdict) -> Iterator[Section]:
         yield _rivals(verdict, verdict.rivalry)
 
 
-def _rivals(verdict: ContestVerdict, found: Rivalry) -> Section:
+def _rivals(verdict: ContestVerdict, rivalry: Rivalry) -> Section:
     header = ["world", "best rival", "its regret"]
-    for entry in found.ratios:
+    for entry in rivalry.ratios:
         header += [entry, HEADER[1]]
     rows = []
-    for world, cell in found.best.items():
-        ratios = (own.get(world) for own in found.ratios.values())
+    for world, cell in rivalry.best.items():
+        ratios = (own.get(world) for own in rivalry.ratios.values())
         rows.append([world, cell.learner, f"{cell.regret:,.1f}", *(text for ratio in ratios for text in _pair(ratio))])
-    means = (found.means.get(entry) for entry in found.ratios)
+    means = (rivalry.means.get(entry) for entry in rivalry.ratios)
     rows.append(["geometric mean", "", "", *(text for ratio in means for text in _pair(ratio))])
     text = (
         f"Ratios (regret + {OFFSET:g})/(that of the best rival + {OFFSET:g}), paired by seed. The best rival of each "
         "world is chosen afterwards, which favours it."
     )
-    marked = resolution(ratio for own in found.ratios.values() for ratio in own.values())
+    marked = resolution(ratio for own in rivalry.ratios.values() for ratio in own.values())
     title = f"Against the best rival of each world at {_counted(verdict)}"
     return Section(title=title, text="\n".join(filter(None, (text, marked))), header=header, rows=rows)
 

@@ -27,7 +27,8 @@ class Exploration:
 def explore(samplers: Mapping[str, Sampler], sets: ContextSets, *, regularization: float) -> list[Exploration]:
     """λ-variation and λ-deviation of each policy on the given sets."""
     largest = {
-        name: largest_forms(one, sets.contexts, sets.available, regularization) for name, one in samplers.items()
+        name: largest_forms(sampler, sets.contexts, sets.available, regularization)
+        for name, sampler in samplers.items()
     }
     return [
         Exploration(name=name, variation=float(forms.mean()), deviation=float(np.sqrt(forms).mean()))
@@ -175,9 +176,9 @@ def _draw_leverages(panel: "Axes", arms: IntArray, weights: FloatArray, leverage
     panel.legend(frameon=False, loc="upper left", fontsize=9)
 
 
-def draw_exploration(panel: "Axes", found: list[Exploration], dim: int, title: str) -> None:
+def draw_exploration(panel: "Axes", explorations: list[Exploration], dim: int, title: str) -> None:
     """V/d of sampling policies as bars, against the floor of 1 that no policy can pass."""
-    names, values = [e.name for e in found][::-1], [e.variation / dim for e in found][::-1]
+    names, values = [e.name for e in explorations][::-1], [e.variation / dim for e in explorations][::-1]
     panel.barh(names, values, color=[ORANGE if value == min(values) else GREY for value in values], height=0.6)
     for row, value in enumerate(values):
         beside(panel, f"{value:.2f}", (value, row), (4, 0), va="center", fontsize=9)

@@ -27,16 +27,16 @@ def draw_runs(runs: Sequence[Run]) -> Any:
     colors = series_colors((g.learner for g in groups), adaptive)
     best, compared = ratios(groups)
     kinds = 3 if len(places) == 1 and any(_eliminates(g) for g in groups) else 2
-    made, panels = figure(1, kinds * len(places))
-    made.set_size_inches(WIDTH, 3.9 * kinds * len(places))
+    picture, panels = figure(1, kinds * len(places))
+    picture.set_size_inches(WIDTH, 3.9 * kinds * len(places))
     for k, place in enumerate(places):
-        here = [g for g in groups if (g.world, g.horizon) == place]
+        shown = [g for g in groups if (g.world, g.horizon) == place]
         curves, trade, *survivors = panels[kinds * k : kinds * (k + 1)]
-        _draw_curves(curves, here, colors)
-        _draw_trade(trade, here, colors, compared, best.get(place, ""))
+        _draw_curves(curves, shown, colors)
+        _draw_trade(trade, shown, colors, compared, best.get(place, ""))
         for panel in survivors:
-            _draw_survivors(panel, [g for g in here if _eliminates(g)], colors)
-    return made
+            _draw_survivors(panel, [g for g in shown if _eliminates(g)], colors)
+    return picture
 
 
 def _draw_curves(panel: "Axes", groups: list[Group], colors: Mapping[str, str]) -> None:
@@ -61,11 +61,11 @@ def _draw_curves(panel: "Axes", groups: list[Group], colors: Mapping[str, str]) 
     name_points(panel, {name: (times[-1], max(mean[-1], bottom)) for name, mean in means.items()}, colors)
     _plain(panel)
     panel.set(xlabel="decisions", ylabel="regret (mean ± s.e.; dots: policy updates)")
-    one = groups[0]
+    first = groups[0]
     best = min(groups, key=lambda g: g.regret).learner
-    seeds = f"{len(one.runs)} seeds" if len(one.runs) > 1 else "one seed"
+    seeds = f"{len(first.runs)} seeds" if len(first.runs) > 1 else "one seed"
     least_paid = f": {best} paid least" if len(groups) > 1 else ""
-    headline(panel, f"{one.world}, T = {one.horizon:,}, {seeds}{least_paid}")
+    headline(panel, f"{first.world}, T = {first.horizon:,}, {seeds}{least_paid}")
 
 
 def _draw_trade(
@@ -130,11 +130,11 @@ def _draw_survivors(panel: "Axes", groups: list[Group], colors: Mapping[str, str
 EVERY_STEP = 4
 
 
-def tradeoff_table(found: Tradeoff) -> str:
+def tradeoff_table(tradeoff: Tradeoff) -> str:
     """Mean regret with the standard error, a row for each cap and a column for each learner."""
-    cells = {(cap, g.learner): _cell(g) for cap, runs in found.runs.items() for g in grouped(runs)}
+    cells = {(cap, g.learner): _cell(g) for cap, runs in tradeoff.runs.items() for g in grouped(runs)}
     names = list(dict.fromkeys(name for _, name in cells))
-    rows = [[str(cap or "no cap"), *(cells.get((cap, name), "") for name in names)] for cap in found.runs]
+    rows = [[str(cap or "no cap"), *(cells.get((cap, name), "") for name in names)] for cap in tradeoff.runs]
     return table(["policies", *names], rows)
 
 
@@ -143,12 +143,12 @@ def _cell(group: Group) -> str:
     return f"{group.regret:,.0f}{error} ({group.policies:,.6g})"
 
 
-def draw_tradeoff(found: Tradeoff, world: World) -> Any:
+def draw_tradeoff(tradeoff: Tradeoff, world: World) -> Any:
     """Regret against the cap; runs without one are lines in grey where they change at every step, else diamonds."""
-    made, (panel,) = figure(1, 1)
-    made.set_size_inches(WIDTH, 5.6)
-    capped = {cap: grouped(runs) for cap, runs in found.runs.items() if cap is not None}
-    free = grouped(found.runs.get(None, []))
+    picture, (panel,) = figure(1, 1)
+    picture.set_size_inches(WIDTH, 5.6)
+    capped = {cap: grouped(runs) for cap, runs in tradeoff.runs.items() if cap is not None}
+    free = grouped(tradeoff.runs.get(None, []))
     every = [g for g in free if g.policies > EVERY_STEP * max(capped, default=1)]
     names = list(dict.fromkeys(g.learner for groups in [*capped.values(), free] for g in groups))
     colors = series_colors(names)
@@ -178,8 +178,8 @@ def draw_tradeoff(found: Tradeoff, world: World) -> Any:
     labels = {f"{g.learner}, every step": (right, _shown(g.regret)) for g in every}
     name_points(panel, ends, colors)
     name_points(panel, labels, dict.fromkeys(labels, DARK_GREY))
-    headline(panel, f"{_finding(capped, every)}\n{_instance(found, world)}")
-    return made
+    headline(panel, f"{_finding(capped, every)}\n{_instance(tradeoff, world)}")
+    return picture
 
 
 def _shown(regret: float) -> float:
@@ -207,13 +207,13 @@ def _finding(capped: Mapping[int, list[Group]], every: list[Group]) -> str:
     return f"foresight with {count} pays {ratio:.2g} times what {best.learner} pays at every step"
 
 
-def _instance(found: Tradeoff, world: World) -> str:
-    one = next(run for runs in found.runs.values() for run in runs)
-    seeds = len({run.seed for runs in found.runs.values() for run in runs})
-    size = f"T = {one.horizon:,}, d = {world.dim}, K = {world.arms}"
+def _instance(tradeoff: Tradeoff, world: World) -> str:
+    first = next(run for runs in tradeoff.runs.values() for run in runs)
+    seeds = len({run.seed for runs in tradeoff.runs.values() for run in runs})
+    size = f"T = {first.horizon:,}, d = {world.dim}, K = {world.arms}"
     if isinstance(world, LowerBoundWorld):
         return f"lower-bound instances: {size}, υ = {world.upsilon:.3g} ({world.regime}), {seeds} seeds"
-    return f"{one.world} world: {size}, {seeds} seeds"
+    return f"{first.world} world: {size}, {seeds} seeds"
 
 
 def _draw_theorem(panel: "Axes", world: LowerBoundWorld, caps: list[int]) -> None:

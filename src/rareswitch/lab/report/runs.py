@@ -130,8 +130,8 @@ def resolution(ratios: Iterable[Ratio]) -> str:
     """What is said below a table of ratios, as a sentence or two: how many are not resolved, and what would help."""
     ratios = list(ratios)
     if any(math.isnan(ratio.low) for ratio in ratios):
-        given = min(ratio.seeds for ratio in ratios)
-        there = "there is one" if given == 1 else f"there are {given}"
+        fewest = min(ratio.seeds for ratio in ratios)
+        there = "there is one" if fewest == 1 else f"there are {fewest}"
         return f"No ratio is resolved (?): intervals need at least {FEWEST} seeds, and {there}."
     open_ones = [ratio for ratio in ratios if not ratio.resolved]
     if not open_ones:
@@ -183,23 +183,25 @@ def _tail(seeds: int) -> float:
     return NormalDist().cdf(wider)
 
 
-def meetings_table(found: Collaboration) -> str:
+def meetings_table(collaboration: Collaboration) -> str:
     """The rounds of communication of one run."""
     rows = []
-    for k, meeting in enumerate(found.meetings, start=1):
+    for k, meeting in enumerate(collaboration.meetings, start=1):
         sizes = (f"{size:,}" for size in (meeting.longest, meeting.received, meeting.sent))
         rows.append([str(k), f"{meeting.start:,} to {meeting.stop - 1:,}", *sizes, meeting.policy_id[:12]])
     header = ["round", "decisions", "longest share", "bytes from all agents", "bytes to each", "policy"]
     return table(header, rows, left=2)
 
 
-def collaborative_table(found: Sequence[Collaboration]) -> str:
+def collaborative_table(collaborations: Sequence[Collaboration]) -> str:
     """One line for each number of agents."""
     header = ["agents", "regret", "rounds", "time in decisions", "bytes from agents", "decisions", "seconds"]
     rows = []
-    for one in found:
-        sizes = str(len(one.meetings)), f"{one.parallel_time:,}", f"{sum(m.received for m in one.meetings):,}"
-        rows.append([str(one.agents), f"{one.run.regret:,.1f}", *sizes, one.decisions[:12], f"{one.run.seconds:.1f}"])
+    for team in collaborations:
+        sizes = str(len(team.meetings)), f"{team.parallel_time:,}", f"{sum(m.received for m in team.meetings):,}"
+        rows.append(
+            [str(team.agents), f"{team.run.regret:,.1f}", *sizes, team.decisions[:12], f"{team.run.seconds:.1f}"]
+        )
     return table(header, rows)
 
 
@@ -289,10 +291,10 @@ class Group:
 
 def grouped(runs: Sequence[Run]) -> list[Group]:
     """Runs by learner, world and horizon, in the order in which they come."""
-    found: dict[tuple[str, str, int], list[Run]] = {}
+    by_group: dict[tuple[str, str, int], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.learner, run.world, run.horizon), []).append(run)
-    return [Group(learner=k[0], world=k[1], horizon=k[2], runs=tuple(v)) for k, v in found.items()]
+        by_group.setdefault((run.learner, run.world, run.horizon), []).append(run)
+    return [Group(learner=k[0], world=k[1], horizon=k[2], runs=tuple(v)) for k, v in by_group.items()]
 
 
 def ratios(groups: Sequence[Group]) -> tuple[dict[tuple[str, int], str], dict[Group, Ratio]]:
@@ -301,17 +303,17 @@ def ratios(groups: Sequence[Group]) -> tuple[dict[tuple[str, int], str], dict[Gr
     Groups that lack a seed which others have there are not compared.
     """
     best: dict[tuple[str, int], str] = {}
-    found: dict[Group, Ratio] = {}
+    compared: dict[Group, Ratio] = {}
     for place in dict.fromkeys((g.world, g.horizon) for g in groups):
-        here = [g for g in groups if (g.world, g.horizon) == place]
-        seeds = sorted({seed for g in here for seed in g.seeds})
-        paired = [g for g in here if g.seeds == seeds]
+        together = [g for g in groups if (g.world, g.horizon) == place]
+        seeds = sorted({seed for g in together for seed in g.seeds})
+        paired = [g for g in together if g.seeds == seeds]
         if len(paired) > 1:
             least = min(paired, key=lambda g: g.regret)
             best[place] = least.learner
-            found |= {g: regret_ratio(g.regrets, least.regrets) for g in paired}
-            found[least] = Ratio(seeds=len(seeds))
-    return best, found
+            compared |= {g: regret_ratio(g.regrets, least.regrets) for g in paired}
+            compared[least] = Ratio(seeds=len(seeds))
+    return best, compared
 
 
 def linear_differs(runs: Iterable[Run]) -> bool:

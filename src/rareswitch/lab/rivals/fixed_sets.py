@@ -59,7 +59,7 @@ class EliminateActions(EliminateByBatch):
         return SAMPLE
 
     def next(self, ended: BatchEnd) -> NewPolicy:
-        return super().next(ended)._replace(kept=the_actions("fixed-set-elimination", ended))
+        return super().next(ended)._replace(rule_state=the_actions("fixed-set-elimination", ended))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +111,9 @@ def the_actions(name: str, ended: BatchEnd) -> dict[str, FloatArray]:
     sample = ended.batch.sample
     assert sample is not None  # a batch with decisions has a sample of them
     actions, available = sample.sets.contexts, sample.sets.available
-    if ended.state.kept:
-        actions = np.concatenate([ended.state.kept["actions"], actions])
-        available = np.concatenate([ended.state.kept["available"] != 0.0, available])
+    if ended.state.rule_state:
+        actions = np.concatenate([ended.state.rule_state["actions"], actions])
+        available = np.concatenate([ended.state.rule_state["available"] != 0.0, available])
     check_one_set(name, actions, available)
     return {"actions": actions[:1], "available": available[:1].astype(np.float64)}
 
@@ -278,8 +278,8 @@ class ExploreEliminateExploit(Rule):
         (total,) = ended.sums
         ridge = settings.parts.statistics.ridge
         actions, left = known["actions"][0], known["available"][0] != 0.0
-        if "left" in ended.state.kept:
-            left = ended.state.kept["left"] != 0.0
+        if "left" in ended.state.rule_state:
+            left = ended.state.rule_state["left"] != 0.0
         means = actions @ total.estimate(ridge=ridge)
         standings = Standings(
             actions=actions, left=left, means=means, precision=settings.parts.statistics.precision(total.gram)
@@ -295,7 +295,7 @@ class ExploreEliminateExploit(Rule):
         length = rest if np.count_nonzero(plays) <= 1 else min(rest, int(plays.sum()))
         policy = Policy(dim=settings.dim, sampler=Allocation(weights=plays / plays.sum()))
         batch_sizes = (length, rest - length) if length < rest else (rest,)
-        return NewPolicy(policy, kept=known | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
+        return NewPolicy(policy, rule_state=known | {"left": left.astype(np.float64)}, batch_sizes=batch_sizes)
 
     def telling(self, standings: Standings) -> FloatArray:
         """(K,) how often each action is played in the second batch (Algorithm 1, line 8)."""

@@ -128,10 +128,10 @@ def _climb(objective: Objective, table: TableWorld, theta: FloatArray) -> FloatA
     centred = scores - (np.where(there, scores, 0.0).sum(axis=1) / there.sum(axis=1))[:, None]
     spread = float(np.sqrt((centred[there] ** 2).mean()))
     theta = theta / spread if spread > 0.0 else theta
-    found = minimize(
+    minimum = minimize(
         lambda t: objective(table, t), theta, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-7}
     )
-    return np.asarray(found.x)
+    return np.asarray(minimum.x)
 
 
 def _probabilities(table: TableWorld, scores: FloatArray) -> FloatArray:
@@ -234,10 +234,10 @@ class ClassificationWorld(TableWorld):
         whole("components", components)
         numbers = numbers - numbers.mean(axis=0)
         spread = numbers.std(axis=0)
-        kept = spread > 1e-9 * np.abs(numbers).max(axis=0, initial=0.0)
-        if not kept.any():
+        varying = spread > 1e-9 * np.abs(numbers).max(axis=0, initial=0.0)
+        if not varying.any():
             raise ParameterError("columns must tell examples apart; all of them are the same in every row.")
-        scores = principal_scores(numbers[:, kept] / spread[kept], components)
+        scores = principal_scores(numbers[:, varying] / spread[varying], components)
         return cls(name=name, features=np.column_stack([np.ones(len(scores)), scores]), labels=labels, remarks=remarks)
 
     @classmethod

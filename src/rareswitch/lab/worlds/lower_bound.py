@@ -72,8 +72,8 @@ class LowerBoundWorld(NoisyRewards):
         most = most_stages(horizon=self.horizon, dim=self.dim)
         if self.stages > most:
             fewer = f"Use at most {most}." if most else f"Even one needs a horizon of at least {8 * self.dim + 1}."
-            given = f"{self.stages} stages with horizon {self.horizon} and dim {self.dim} give {self.upsilon:.4g}"
-            raise ParameterError(f"upsilon must be below 1/2, or gaps need not be positive; {given}. {fewer}")
+            sizes = f"{self.stages} stages with horizon {self.horizon} and dim {self.dim} give {self.upsilon:.4g}"
+            raise ParameterError(f"upsilon must be below 1/2, or gaps need not be positive; {sizes}. {fewer}")
         if self.signs is not None:
             vars(self).update(signs=self._checked(self.signs))
 

@@ -108,13 +108,13 @@ class SequenceWorld(NoisyRewards):
         def sets(first: int, count: int) -> ContextSets:
             contexts, available = np.zeros((count, most, dim)), np.ones((count, most), dtype=np.bool_)
             for row, t in enumerate(range(first, first + count)):
-                one = finite_array(f"the set of round {t}", function(t))
-                if one.ndim != 2 or one.shape[1] != dim or not 1 <= len(one) <= most:
+                vectors = finite_array(f"the set of round {t}", function(t))
+                if vectors.ndim != 2 or vectors.shape[1] != dim or not 1 <= len(vectors) <= most:
                     rule = f"the function must give 1 to {most} arms in {dim} dimensions for each round"
                     remedy = "If some sets have more arms than round 0, pass the most as arms."
-                    raise ShapeError(f"{rule}; round {t} has shape {one.shape}. {remedy}")
-                contexts[row, : len(one)] = one
-                available[row, len(one) :] = False
+                    raise ShapeError(f"{rule}; round {t} has shape {vectors.shape}. {remedy}")
+                contexts[row, : len(vectors)] = vectors
+                available[row, len(vectors) :] = False
             return ContextSets(contexts, available)
 
         return cls(rounds=rounds, dim=dim, arms=most, sets=sets, hidden=hidden, noise=noise)

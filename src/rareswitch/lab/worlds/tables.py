@@ -63,16 +63,16 @@ def fitting(fields: Sequence[Field], columns: int, *, blocks: int = 1, besides: 
 
     An error where not even one fits.
     """
-    kept, total = set[str](), besides
+    names, total = set[str](), besides
     for field in sorted(fields, key=lambda field: field.layout.columns):
         if total + blocks * field.layout.columns > columns:
             break
         total += blocks * field.layout.columns
-        kept.add(field.name)
-    if not kept:
+        names.add(field.name)
+    if not names:
         least = besides + blocks * min(field.layout.columns for field in fields)
         raise ParameterError(f"columns must be at least {least} for features to make a difference; got {columns}.")
-    return [field for field in fields if field.name in kept]
+    return [field for field in fields if field.name in names]
 
 
 def remarks_of(features: Features, encoded: Encoded, *, beyond: Collection[str] = (), columns: int = 0) -> str:
@@ -132,8 +132,8 @@ class ChoiceWorld(TableWorld):
         unit_ball(sets)
         payoffs = finite_array("payoffs", self.payoffs)
         if sets.single or payoffs.shape != sets.available.shape:
-            given = f"got {np.shape(self.contexts)} and {payoffs.shape}"
-            raise ShapeError(f"contexts must be (sets, arms, dim) beside payoffs (sets, arms); {given}.")
+            shapes = f"got {np.shape(self.contexts)} and {payoffs.shape}"
+            raise ShapeError(f"contexts must be (sets, arms, dim) beside payoffs (sets, arms); {shapes}.")
         if np.ptp(payoffs[sets.available]) == 0.0:
             raise ParameterError("payoffs must differ; where all arms pay the same, there is nothing to choose.")
         payoffs = frozen(np.where(sets.available, payoffs, 0.0))
@@ -220,21 +220,21 @@ class ChoiceWorld(TableWorld):
 def _by_set(table: Table, sets: Sequence[str], arms: Sequence[str]) -> list[list[int]]:
     """The rows of each set, in the order in which sets come; within a set, in the order in which arms first come."""
     order = {name: place for place, name in enumerate(dict.fromkeys(arms))}
-    found: dict[str, dict[str, int]] = {}
+    by_set: dict[str, dict[str, int]] = {}
     for row, (name, arm) in enumerate(zip(sets, arms, strict=True)):
-        first = found.setdefault(name, {}).setdefault(arm, row)
+        first = by_set.setdefault(name, {}).setdefault(arm, row)
         if first != row:
             raise table.wrong(
                 row,
                 f"the arm {arm!r:.60} of the set {name!r:.60} was there in {table.places[first]}; each arm is offered "
                 "once. Drop one of them, or give it another name.",
             )
-    if max(map(len, found.values())) < 2:
+    if max(map(len, by_set.values())) < 2:
         raise FileFormatError(
             f"{table.path}: no set has more than one arm, so there is nothing to choose. A choice table has a row for "
             "each set and arm, also for those that were not chosen."
         )
-    return [sorted(rows.values(), key=lambda row: order[arms[row]]) for rows in found.values()]
+    return [sorted(rows.values(), key=lambda row: order[arms[row]]) for rows in by_set.values()]
 
 
 def _encoded(
@@ -252,18 +252,18 @@ def _encoded(
         {arms[row]: {name: table.values[name][row] for name in own} for row in places} for places in rows
     ]
     features, beyond = Features.fit(contexts, offers, key=key, most=most), list[str]()
-    how: dict[str, Any] = {"own": False}
+    options: dict[str, Any] = {"own": False}
     if features.arms is not None:  # all arms are known: there need not be room for others
-        how = {"spare_arms": 0}
-        features = Features.fit(contexts, offers, key=key, most=most, **how)
+        options = {"spare_arms": 0}
+        features = Features.fit(contexts, offers, key=key, most=most, **options)
     if features.dim > most:
         levels = int(features.constant) if features.arms is None else len(features.arms.ids)
         telling = [field for field in features.fields if field.of != "context"]
         if not telling:
             raise ParameterError(f"columns must be at least {levels} for a level of each arm; got {most}.")
-        kept = {field.name for field in fitting(telling, most, besides=levels)}
-        beyond = [field.name for field in telling if field.name not in kept]
-        features = Features.fit(contexts, offers, key=key, most=most, drop=beyond, **how)
+        affordable = {field.name for field in fitting(telling, most, besides=levels)}
+        beyond = [field.name for field in telling if field.name not in affordable]
+        features = Features.fit(contexts, offers, key=key, most=most, drop=beyond, **options)
     check_size(len(rows), max(map(len, rows)), features.dim)
     encoded = features.encode_many(contexts, offers)
     return encoded, remarks_of(features, encoded, beyond=beyond, columns=most)
@@ -360,34 +360,34 @@ def _shared(
     fields = {field.name: field for field in fitting(rows.fields, most, blocks=1 + len(classes), besides=len(classes))}
     held = [{name: record[name] for name in fields} for record in records]
     crossed = Features.fit(held, [*classes], key=rows.key, kinds=fields, own=True, spare_arms=0, most=most)
-    made = replace(crossed, fields=[replace(field, alone=True) for field in crossed.fields], seen=rows.seen)
-    check_size(len(labels), len(classes), made.dim)
-    encoded = made.encode_many(held, [*classes])
+    shared = replace(crossed, fields=[replace(field, alone=True) for field in crossed.fields], seen=rows.seen)
+    check_size(len(labels), len(classes), shared.dim)
+    encoded = shared.encode_many(held, [*classes])
     beyond = [field.name for field in rows.fields if field.name not in fields]
     return ChoiceWorld(
         name=Path(path).name,
         contexts=encoded.checked.contexts,
         payoffs=right_pays(labels, len(classes)),
-        remarks=remarks_of(made, encoded, beyond=beyond, columns=most),
+        remarks=remarks_of(shared, encoded, beyond=beyond, columns=most),
     )
 
 
 def _classes(table: Table, label: str) -> tuple[IntArray, tuple[str, ...]]:
     """The class of each row as a number, and the classes: numbers by size, before texts by alphabet."""
-    found = table.labels(label, option="label")
-    classes = tuple(sorted(set(found), key=_order))
+    values = table.labels(label, option="label")
+    classes = tuple(sorted(set(values), key=_order))
     if len(classes) < 2:
         raise FileFormatError(
             f"{table.path}: the column {label!r:.60} holds {classes[0]!r:.60} in every row; two classes are needed."
         )
-    if len(classes) > _MOST_CLASSES or (len(classes) > _FEW and 2 * len(classes) > len(found)):
+    if len(classes) > _MOST_CLASSES or (len(classes) > _FEW and 2 * len(classes) > len(values)):
         raise FileFormatError(
-            f"{table.path}: the column {label!r:.60} has {len(classes)} different values in {len(found)} rows; classes "
-            f"are at most {_MOST_CLASSES}, with two rows each on average. Name another column with label=…, or put the "
-            "values into groups."
+            f"{table.path}: the column {label!r:.60} has {len(classes)} different values in {len(values)} rows; "
+            f"classes are at most {_MOST_CLASSES}, with two rows each on average. Name another column with label=…, or "
+            "put the values into groups."
         )
     numbers = {name: number for number, name in enumerate(classes)}
-    return np.array([numbers[name] for name in found]), classes
+    return np.array([numbers[name] for name in values]), classes
 
 
 def _order(name: str) -> tuple[bool, float, str]:
@@ -415,8 +415,8 @@ def world_of_file(kind: str, text: str) -> World:
         if keyword.kind is keyword.KEYWORD_ONLY
     }
     path, options = text, dict[str, Any]()
-    while not Path(path).is_file() and (found := re.fullmatch(r"(.*),(\w+)=([^,]*)", path, re.DOTALL)):
-        path, option, value = found.groups()
+    while not Path(path).is_file() and (match := re.fullmatch(r"(.*),(\w+)=([^,]*)", path, re.DOTALL)):
+        path, option, value = match.groups()
         if option not in known or option in options:
             raise InputError(f"{kind}:FILE takes each of the options {', '.join(known)} once; got '{option}={value}'.")
         if known[option] and not (value.isdecimal() and len(value) <= 9):

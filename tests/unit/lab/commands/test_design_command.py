@@ -106,7 +106,7 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
     assert data["policy"]["weights"] == staged.policy.weights.tolist()
     assert np.array_equal(data["policy"]["matrices"], staged.policy.matrices)
     assert data["stages"]["count"] == len(staged.stage_lengths) <= data["stages"]["most"]
-    assert data["stages"]["played"] == len(staged.kept)
+    assert data["stages"]["played"] == len(staged.atom_stages)
     for name, sets in (("on_learned_from", half), ("on_held_out", other)):
         row = data[name][-1]
         assert row["variation"] == variation(staged.policy, sets.contexts, sets.available, regularization=1e-3)

@@ -81,12 +81,12 @@ def test_where_the_second_batch_does_not_tell_surviving_actions_are_explored_on(
     world = make_world("random-actions:9x5", noise=1.0)
     found = states(of(world, gamma=1.5, norm=longest(world)), world, 1000)
     assert 4 <= len(found) <= 8
-    kept = [state.kept["left"] for state in found[1:]]
+    kept = [state.rule_state["left"] for state in found[1:]]
     assert all((later <= before).all() for before, later in pairwise(kept))
     assert kept[-1].sum() < kept[0].sum() == 9
     assert all(left[0] for left in kept)  # the best one stays
     for state in found[2:]:
-        assert not weights(state)[state.kept["left"] == 0.0].any()
+        assert not weights(state)[state.rule_state["left"] == 0.0].any()
 
 
 def longest(world: Any) -> float:
