@@ -110,6 +110,7 @@ def test_a_decision_is_kept_as_it_came(store: Store) -> None:
         (rows[2], []),
         (rows[0], []),
     ]
+    assert store.records([row.key for row in rows]) == [row.record for row in rows]
     assert store.add_decisions([]) == []
     assert store.find([]) == []
 

@@ -36,6 +36,7 @@ def decision(number: int, *, of: int = 1, kept: bool = False, arm: str = "a") ->
         baseline=None if number % 3 else 2,
         contexts=rng.bytes(8 * DIM * ARMS) if kept else None,
         names='["a", "b", "c", "d"]' if kept and number % 2 else None,
+        record='{"context": {"☃": 1}, "arms": ["a"]}' if kept else None,
     )
 
 

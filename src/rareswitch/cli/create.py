@@ -57,6 +57,8 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-arms", type=int, metavar="N", help="most arms of a request (default 1000)")
     rate = "share of context sets to store (default 1: all)"
     parser.add_argument("--context-sample-rate", type=float, default=1.0, metavar="SHARE", help=rate)
+    records = "store the record of each request and of its arms, which may be personal"
+    parser.add_argument("--keep-records", action="store_true", help=records)
     add_options(
         parser,
         seed={"default": None, "help": "of the decisions (default: random, stored)"},
@@ -84,7 +86,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
         kind=options.rewards,
         clip=options.clip,
     )
-    names = ("learner", "dim", "schedule", "baseline", "max_arms", "context_sample_rate", "seed", "now")
+    names = ("learner", "dim", "schedule", "baseline", "max_arms", "context_sample_rate", "keep_records", "seed", "now")
     with (
         _log(options.warm_start) as log,
         create(

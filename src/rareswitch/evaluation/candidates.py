@@ -1,14 +1,14 @@
 """Candidates: ways to choose that are to be evaluated, as probabilities of the arms of logged decisions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, Sets, id_keys
+from rareswitch.core import BoolArray, FloatArray, KeyArray, Sets, id_keys
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.log import DecisionLog
+from rareswitch.log import DecisionLog, KeptRecord
 from rareswitch.policy import Policy
 
 #: Rules that have names.
@@ -27,6 +27,10 @@ class Always:
         object.__setattr__(self, "arm", str(self.arm))
 
 
+#: What is known of decisions by their keys (n, 2); None where nothing is.
+Records: TypeAlias = Callable[[KeyArray], Sequence[Any]]
+
+
 class Playable(Protocol):
     """Says itself what it would have done in logged decisions."""
 
@@ -38,7 +42,7 @@ class ByDecision(Playable):
     """What is shown for each decision: the id of an arm, or probabilities by the ids of arms.
 
     Decisions that it does not name say nothing about it. With a rule, what is given for each id is a record, and
-    ``rule(record, arms)`` says what is shown.
+    ``rule(record, arms)`` says what is shown; in place of a table it takes a function to the records of keys (n, 2).
 
     >>> log = DecisionLog(arm_indices=[0, 1], propensities=[0.5, 0.5], rewards=[1.0, 0.0], arms=["red", "blue"])
     >>> ByDecision("mine", {0: "blue", 1: {"red": 0.25, "blue": 0.75}}).played(log).probabilities.tolist()
@@ -49,10 +53,10 @@ class ByDecision(Playable):
     """
 
     def __init__(
-        self, name: str, table: Mapping[Any, Any], rule: Callable[[Any, list[str]], Any] | None = None
+        self, name: str, table: Mapping[Any, Any] | Records, rule: Callable[[Any, Any], Any] | None = None
     ) -> None:
         self.name, self._rule = name, rule
-        self._by_key = dict(zip(map(bytes, id_keys([*table])), table.values(), strict=True)) if table else {}
+        self._entries = _entries_of(table) if isinstance(table, Mapping) else table
 
     def played(self, log: DecisionLog) -> "Played":
         """What it would have done."""
@@ -60,11 +64,15 @@ class ByDecision(Playable):
         codes = np.arange(log.available.shape[1])[None, :] if log.codes is None else log.codes
         codes = np.broadcast_to(codes, log.available.shape)
         probabilities, applies = np.zeros(log.available.shape), np.zeros(len(log), dtype=np.bool_)
-        for row, key in enumerate(map(bytes, log.ids)):
-            if key not in self._by_key:
+        for row, entry in enumerate(self._entries(log.ids)):
+            if entry is None:
                 continue
             places = {names[codes[row, k]]: k for k in np.flatnonzero(log.available[row]).tolist()}
-            shown = self._by_key[key] if self._rule is None else self._rule(self._by_key[key], [*places])
+            shown: Any = entry
+            if self._rule is not None and isinstance(entry, KeptRecord):
+                shown = self._rule(entry.context, entry.arms)
+            elif self._rule is not None:
+                shown = self._rule(entry, [*places])
             for arm, share in (shown if isinstance(shown, Mapping) else {shown: 1.0}).items():
                 if str(arm) not in places:
                     raise ParameterError(
@@ -75,6 +83,12 @@ class ByDecision(Playable):
             applies[row] = True
         _check_probabilities(self.name, probabilities, probabilities, np.where(applies, 1.0, 0.0), "they")
         return Played(probabilities, None if applies.all() else applies, "are not named by it")
+
+
+def _entries_of(table: Mapping[Any, Any]) -> "Records":
+    """The entries of a table by the ids of decisions, looked up by their keys."""
+    by_key = dict(zip(map(bytes, id_keys([*table])), table.values(), strict=True)) if table else {}
+    return lambda keys: [by_key.get(key) for key in map(bytes, keys)]
 
 
 #: A policy; a rule by name; one arm; a function of contexts (n, K, d) and available (n, K) to probabilities (n, K), or
@@ -94,12 +108,12 @@ class Played(NamedTuple):
     otherwise: str = ""
 
 
-def named_candidates(given: Any, records: Mapping[Any, Any] | None = None) -> dict[str, Candidate]:
+def named_candidates(given: Any, records: Mapping[Any, Any] | Records | None = None) -> dict[str, Candidate]:
     """Candidates by name: of a dict as they are, of a single one or a list by what they are.
 
     With records by the ids of decisions, functions are rules of a record and the ids of the offered arms.
     """
-    if records is not None and not isinstance(records, Mapping):
+    if records is not None and not isinstance(records, Mapping) and not callable(records):
         raise ParameterError(
             f"records must be a dict of ids of decisions to records; got a {type(records).__name__}, {records!r:.60}."
         )

@@ -71,7 +71,8 @@ def evaluate(
 
     records
         The record of each request by the id of its decision. Functions among the candidates are then rules of a record
-        and the ids of the offered arms, to the one to show or to probabilities by arm.
+        and the ids of the offered arms, to the one to show or to probabilities by arm. By default those that an
+        experiment kept (``keep_records=True``); arms then are as they were offered, ids or records by id.
 
     Examples
     --------
@@ -95,7 +96,10 @@ def evaluate(
     if pooling not in get_args(Pooling):
         meant = did_you_mean(pooling, get_args(Pooling))
         raise ParameterError(f"pooling must be 'traffic' or 'stationary'; got {pooling!r:.60}.{meant}")
-    named, log = named_candidates(candidates, records), source_of(source)
+    log = source_of(source)
+    if records is None and getattr(log, "keeps_records", False):
+        records = log.records  # type: ignore[attr-defined]
+    named = named_candidates(candidates, records)
     everything: dict[str, Candidate] = {**named, _BASELINE: "baseline"}
     scores = score(log, everything, model=model, progress=progress)
     if bounds is not None:

@@ -10,7 +10,16 @@ from rareswitch.core import Result, canonical_json, check_value_count, codec, nu
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
-from rareswitch.learner import Learner, State, Summary, find_learner, make_learner, plain_settings, required_settings
+from rareswitch.learner import (
+    Learner,
+    State,
+    Summary,
+    find_learner,
+    flag,
+    make_learner,
+    plain_settings,
+    required_settings,
+)
 from rareswitch.planning import Progress, Schedule, date_text, from_settings, plain_fields, schedule_from_plain
 from rareswitch.policy import MinPropensity
 from rareswitch.version import __version__
@@ -56,6 +65,8 @@ class Description:
     max_arms: int = MAX_ARMS
     #: Share of the decisions whose whole context sets are kept.
     context_sample_rate: float
+    #: Whether the record of each request and of its arms is kept, which may be personal.
+    keep_records: bool = False
     #: Keys the randomness of all decisions. Who knows it can foretell them.
     seed: int
     #: Seconds since 1970.
@@ -68,6 +79,7 @@ class Description:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise ParameterError(f"{rule}; got {self.name!r:.80}.")
         whole("max_arms", self.max_arms, low=1)
+        flag("keep_records", self.keep_records)
         number("context_sample_rate", self.context_sample_rate, low=0.0, high=1.0)
         whole("seed", self.seed, low=0)
         number("created", self.created, low=-1e12)

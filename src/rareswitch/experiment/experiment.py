@@ -210,7 +210,11 @@ class Experiment:
             baseline=batch.baselines if first else None,
         )
         return batch, batch.rows(
-            decided, version=version.row.number, context_sample_rate=description.context_sample_rate, times=times
+            decided,
+            version=version.row.number,
+            context_sample_rate=description.context_sample_rate,
+            times=times,
+            keep_records=description.keep_records,
         )
 
     def _choice(self, batch: Requests, at: int, decided: DecisionRow, stored: DecisionRow) -> Choice | ConflictError:

@@ -35,6 +35,7 @@ def create(
     warm_start: Any = None,
     max_arms: int | None = None,
     context_sample_rate: float = 1.0,
+    keep_records: bool = False,
     seed: int | None = None,
     key: Key | None = None,
     now: Moment = None,
@@ -73,6 +74,9 @@ def create(
     context_sample_rate
         The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
         policy be evaluated.
+    keep_records
+        Whether the record of each request and the records of its arms are kept too, as they came: then rules of
+        (record, arms) can be evaluated. They may be personal, and are not kept by default.
     seed
         Keys the decisions; drawn by default. Keep it to yourself: who knows it can foretell decisions.
     key
@@ -111,6 +115,11 @@ def create(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
+    if keep_records and features is None:
+        raise ParameterError(
+            "keep_records keeps records, and requests of this experiment are vectors. Create it with features=…, or "
+            "leave it out."
+        )
     if min_propensity is not None and not isinstance(min_propensity, MinPropensity):
         min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
     blind = chosen.begin(min_propensity=min_propensity)  # refuses learners that can have none
@@ -132,6 +141,7 @@ def create(
         min_propensity=min_propensity,
         max_arms=max(MAX_ARMS, chosen.arms or 0, known_arms) if max_arms is None else max_arms,
         context_sample_rate=context_sample_rate,
+        keep_records=keep_records,
         seed=secrets.randbits(62) if seed is None else seed,
         created=created,
     )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes, sample_order
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.features import Cautions, Contexts, Features, OfferedArms, Record
+from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedArms, Record
 from rareswitch.policy import Decisions, MinPropensity
 from rareswitch.store import DecisionRow, Job
 
@@ -44,6 +44,8 @@ class Requests:
     baselines: IntArray | None
     #: Of each request, what was clipped, missing, extra or unknown.
     cautions: Sequence[Cautions]
+    #: The records as they were encoded; None where there are no features.
+    encoded: Encoded | None = None
 
     def vectors(self, at: int) -> FloatArray:
         """(K, d) of the available arms of one request."""
@@ -86,10 +88,31 @@ class Requests:
         digest.update(vectors.data)
         return digest.digest()[:16]
 
+    def record_texts(self) -> list[str]:
+        """The record and the arms of each request, as they are kept."""
+        assert self.encoded is not None
+        offers = [
+            msgspec.Raw(_plain_text(dict(zip(map(str, offer.names), offer.records, strict=True))))
+            if offer.records is not None
+            else msgspec.Raw(_plain_text(offer.names))
+            for offer in self.encoded.offers
+        ]
+        return [
+            _plain_text({"context": dict(record), "arms": offers[at if len(offers) > 1 else 0]}).decode()
+            for at, record in enumerate(self.encoded.table)
+        ]
+
     def rows(
-        self, decided: Decisions, *, version: int, context_sample_rate: float, times: float | Sequence[float]
+        self,
+        decided: Decisions,
+        *,
+        version: int,
+        context_sample_rate: float,
+        times: float | Sequence[float],
+        keep_records: bool = False,
     ) -> list[DecisionRow]:
         """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole sets."""
+        records = self.record_texts() if keep_records else None
         keys = decided.ids.reshape(-1, 2)
         ranks, key_data = sample_order(keys).tolist(), key_bytes(keys)
         arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
@@ -115,10 +138,27 @@ class Requests:
                     baseline if baseline is not None and baseline >= 0 else None,
                     contexts=vectors.tobytes() if keep_set else None,
                     names=names if keep_set else None,
+                    record=None if records is None else records[at],
                     cautions=_cautions_text(self.cautions[at]),
                 )
             )
         return rows
+
+
+def _plain_text(data: Any) -> bytes:
+    """JSON; what it has no form for is a text, and what is missing is null."""
+    try:
+        return msgspec.json.encode(data, enc_hook=_plain_value)
+    except UnicodeEncodeError:
+        raise ParameterError(
+            "keep_records keeps records as texts, which must be valid Unicode; a field has a lone surrogate. Give a "
+            "hash of its bytes."
+        ) from None
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of another library as Python's own."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
 
 
 class Request(Job):
@@ -197,7 +237,7 @@ def read_requests(
     """Check and encode requests: records where there are features, else vectors (n, K, d); single: one record."""
     names: Sequence[tuple[str | int, ...]] | None
     cautions: Sequence[Cautions]
-    original = None
+    original = encoded = None
     if features is not None:
         encoded = features.encode(contexts, arms) if single else features.encode_many(contexts, arms)
         sets, cautions = encoded.checked, encoded.cautions
@@ -211,7 +251,9 @@ def read_requests(
             packed = ContextSets.checked(sets).packed()
             sets = Sets(packed.contexts, packed.available, False)
     arm_indices = None if baseline is None else _places(baseline, names, sets.available, original)
-    return Requests(ids=ids, sets=sets, names=names, original=original, baselines=arm_indices, cautions=cautions)
+    return Requests(
+        ids=ids, sets=sets, names=names, original=original, baselines=arm_indices, cautions=cautions, encoded=encoded
+    )
 
 
 def _vectors(dim: int, contexts: Asked) -> Sets:

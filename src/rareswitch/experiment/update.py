@@ -360,6 +360,7 @@ def log_of(
         now=None if rewards.window is None else now,
         default=rewards.default,
         sums=rewards.sums,
+        keeps_records=description.keep_records,
     )
 
 

@@ -64,6 +64,9 @@ class Encoded:
     details: Counter[tuple[str, str]]
     #: Of each request, what was not as described.
     cautions: tuple[Cautions, ...]
+    #: The records of the requests, and what was offered: once for all, or for each.
+    table: RecordList
+    offers: Sequence[Offer]
 
     @property
     def vectors(self) -> FloatArray:
@@ -244,7 +247,9 @@ class Encoder:
         available = sealed(np.tile(rows >= 0, (repeated, 1)) if repeated > 1 else rows >= 0)
         encoded = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
         checked = Sets(sealed(vectors), available, single)
-        vars(encoded).update(names=names, checked=checked, details=details, cautions=cautions)
+        vars(encoded).update(
+            names=names, checked=checked, details=details, cautions=cautions, table=table, offers=offers
+        )
         return encoded
 
     def _vectors(

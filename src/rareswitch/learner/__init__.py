@@ -46,6 +46,7 @@ from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import (
     count,
     design_of_sets,
+    flag,
     plain_settings,
     real,
     required_settings,
@@ -121,6 +122,7 @@ __all__ = [
     "deduplicate",
     "design_of_sets",
     "find_learner",
+    "flag",
     "geometric_grid",
     "in_seconds",
     "known_rewards",

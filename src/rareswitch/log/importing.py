@@ -214,6 +214,7 @@ class _Taking:
                     baseline=more["baseline"][at],
                     contexts=arms[at],
                     names=more["names"][at],
+                    record=more["record"][at],
                 )
             )
         values = [

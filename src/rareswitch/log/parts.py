@@ -45,7 +45,14 @@ ROWS = 1 << 16
 #: Columns that every part has.
 NEEDED = ("id", "policy", "features", "propensity", "reward")
 #: Columns that an experiment adds, and their types.
-MORE = {"arm": "string", "arm_index": "int64", "digest": "binary", "baseline": "int64", "names": "string"}
+MORE = {
+    "arm": "string",
+    "arm_index": "int64",
+    "digest": "binary",
+    "baseline": "int64",
+    "names": "string",
+    "record": "string",
+}
 #: Where the schema of a part says, in JSON, what counts as a reward: window, in seconds, and default.
 COUNTING = b"rareswitch.rewards"
 #: Where it says how propensities were estimated.

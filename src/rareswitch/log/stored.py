@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, keys_of_bytes
+from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
 from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.learner import Rows, Sample, attributed
 from rareswitch.log.batch_sums import Learnable, Task
@@ -25,6 +26,13 @@ def check_newest(store: Store, decided: int, published: int) -> None:
             f"policy {decided} of experiment '{store.name}' has decided, and {store.url} holds {published}: its "
             "policies were taken back to an older state. Restore the newest copy, and open the experiment again."
         )
+
+
+class KeptRecord(msgspec.Struct, frozen=True):
+    """A request as it came: the record, and the arms, ids or records by id."""
+
+    context: dict[str, Any]
+    arms: list[str | int] | dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +127,8 @@ class StoredLog:
         As :func:`~rareswitch.log.summarize` takes them; with a window, ``now`` is needed.
     sums
         Whether several rewards of a decision are summed.
+    keeps_records
+        Whether the records of requests were kept.
 
     Examples
     --------
@@ -147,8 +157,9 @@ class StoredLog:
         now: float | None = None,
         default: float | None = None,
         sums: bool = False,
+        keeps_records: bool = False,
     ) -> None:
-        self.store, self.dim = store, dim
+        self.store, self.dim, self.keeps_records = store, dim, keeps_records
         self.upto = store.marks() if upto is None else upto
         self._window, self._sums = window, sums
         counts = {one.version: one.decisions for one in store.counts(self.upto) if only in (None, one.version)}
@@ -190,6 +201,11 @@ class StoredLog:
                     continue
                 log = self._with_offers(log.select(rows), columns.offers, arms)
             yield log
+
+    def records(self, ids: KeyArray) -> list[KeptRecord | None]:
+        """The records of decisions (n, 2), as far as they were kept."""
+        texts = self.store.records(key_bytes(ids))
+        return [None if text is None else msgspec.json.decode(text, type=KeptRecord) for text in texts]
 
     def _columns(self, contexts: bool) -> Generator[tuple[int, DecisionColumns]]:
         """The decisions batch by batch, as the store has them."""

@@ -409,7 +409,7 @@ class Database(ABC):
         self._check_place()
         return attempt(partial(pool.use, call), self._judged)
 
-    def _rows(self, query: str, *parameters: int | float | str) -> list[Values]:
+    def _rows(self, query: str, *parameters: int | float | str | bytes) -> list[Values]:
         return self._read(lambda connection: connection.execute(query, parameters).fetchall())
 
     def _write(self, call: Callable[[Connection], T]) -> T:

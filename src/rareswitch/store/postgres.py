@@ -149,14 +149,20 @@ class PostgresStore(Store):
                 [list(column) for column in columns],
             ).fetchall()
         )
-        with_sets = [*{row.key: row for row in reversed(rows) if row.contexts is not None and row.key in new}.values()]
-        if with_sets:
+        first = {row.key: row for row in reversed(rows) if row.key in new}.values()
+        if with_sets := [row for row in first if row.contexts is not None]:
             sets = [(new[row.key], row.version, row.rank, row.contexts, row.names) for row in with_sets]
             names = ("seq", "version", "rank", "data", "names", "checksum")
             connection.execute(
                 f"INSERT INTO rareswitch_contexts (experiment, {', '.join(names)}) "
                 f"SELECT {self.number}, given.* FROM unnest({_arrays('contexts', *names)}) AS given",
                 [*(list(column) for column in zip(*sets, strict=True)), of_contexts(with_sets)],
+            )
+        if recorded := [row for row in first if row.record is not None]:
+            connection.execute(
+                f"INSERT INTO rareswitch_records (experiment, seq, record) "
+                f"SELECT {self.number}, given.* FROM unnest({_arrays('records', 'seq', 'record')}) AS given",
+                [[new[row.key] for row in recorded], [row.record for row in recorded]],
             )
         self._loose += new
         return new

@@ -42,8 +42,8 @@ _TABLES = {
     "propensity:real features:data digest:data time:real rank:real ?baseline:number checksum:large "
     "?waits:number ?activated:real ?holdout:text",
     "contexts": "*seq:large experiment:number version:number rank:real data:data ?names:text checksum:large",
-    # the record of a request as it came, which may be personal: apart, so that it can be deleted; not used yet
-    "records": "*seq:large experiment:number ?record:text",
+    # the record of a request as it came, which may be personal: apart, so that it can be deleted
+    "records": "*seq:large experiment:number record:text",
     "rewards": "*seq:sequence experiment:number key:data id:text event:text value:real time:real ?decision:large "
     "?version:number ?superseded:large checksum:large",
     "counters": "*experiment:number *name:text count:large",
@@ -90,6 +90,8 @@ class DecisionRow(NamedTuple):
     contexts: bytes | None = None
     #: The ids of these arms as a JSON list; None where they are not kept, or arms have no ids.
     names: str | None = None
+    #: The record of the request and its arms, as JSON; None where records are not kept.
+    record: str | None = None
     #: What was not as described in its records, a JSON list of [field, what]; None where all was. Stores count it, and
     #: databases keep no more than the counts.
     cautions: str | None = None

@@ -54,6 +54,7 @@ _CONTEXTS = (
     "INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_RECORD = "INSERT INTO rareswitch_records (seq, experiment, record) VALUES (?, ?, ?)"
 _OF_KEY = "FROM rareswitch_decisions WHERE experiment = ?1 AND key = ?2"
 _REWARD = (
     "INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
@@ -184,6 +185,8 @@ class SqliteStore(Store):
                 new[row.key] = seq = cursor.lastrowid
                 if row.contexts is not None:
                     execute(_CONTEXTS, (seq, number, row.version, row.rank, row.contexts, row.names, set_checksum))
+                if row.record is not None:
+                    execute(_RECORD, (seq, number, row.record))
         waiting = f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = ? AND decision IS NULL LIMIT 1"
         if execute(waiting, (number,)).fetchone() is not None:
             versions = {row.key: row.version for row in reversed(rows)}

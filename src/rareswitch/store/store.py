@@ -50,6 +50,12 @@ PAGE, SETS, KEYS = 2000, 200, 500
 OWN = DecisionRow._fields[: DecisionRow._fields.index("contexts")]
 _OWN = ", ".join(f"d.{name}" for name in OWN)
 _REWARD = ", ".join(RewardRow._fields)
+#: Decisions with what lies in other tables, and the columns of it.
+_MORE = "c.data, c.names, r.record"
+_JOINED = (
+    "rareswitch_decisions d LEFT JOIN rareswitch_contexts c ON c.seq = d.seq "
+    "LEFT JOIN rareswitch_records r ON r.seq = d.seq"
+)
 
 
 class Store(Database):
@@ -365,11 +371,22 @@ class Store(Database):
             stored |= self._read(partial(page, part=part))
         return [stored.get(key) for key in keys]
 
+    def records(self, keys: Sequence[bytes]) -> list[str | None]:
+        """The records of the requests of these decisions, as far as they were texts."""
+        texts: dict[bytes, str] = {}
+        for part in _parts(keys):
+            query = (
+                "SELECT d.key, r.record FROM rareswitch_decisions d JOIN rareswitch_records r ON r.seq = d.seq "
+                f"WHERE d.experiment = ? AND d.key IN ({', '.join('?' * len(part))})"
+            )
+            texts |= dict(self._rows(query, self.number, *part))
+        return [texts.get(key) for key in keys]
+
     def _decisions_of(self, connection: Connection, keys: Sequence[bytes]) -> list[DecisionRow]:
         """Those of these keys; they are not checked, as an audit shall see what is there."""
         query = (
-            f"SELECT {_OWN}, c.data, c.names FROM rareswitch_decisions d LEFT JOIN rareswitch_contexts c "
-            f"ON c.seq = d.seq WHERE d.experiment = ? AND d.key IN ({', '.join('?' * len(keys))}) ORDER BY d.seq"
+            f"SELECT {_OWN}, {_MORE} FROM {_JOINED} "
+            f"WHERE d.experiment = ? AND d.key IN ({', '.join('?' * len(keys))}) ORDER BY d.seq"
         )
         return [DecisionRow(*row) for row in connection.execute(query, (self.number, *keys))]
 
@@ -506,9 +523,8 @@ class Store(Database):
         """Some decisions after a sequence number, each with its own and with its rewards in force at the mark."""
         # a sum is in no index: else SQLite looks up and sorts, for each page, all decisions that are left
         query = (
-            f"SELECT {_OWN}, c.data, c.names, d.seq, d.checksum, c.checksum FROM rareswitch_decisions d "
-            "LEFT JOIN rareswitch_contexts c ON c.seq = d.seq WHERE d.experiment + 0 = ? AND d.seq > ? "
-            f"AND d.seq <= ? ORDER BY d.seq LIMIT {PAGE}"
+            f"SELECT {_OWN}, {_MORE}, d.seq, d.checksum, c.checksum FROM {_JOINED} "
+            f"WHERE d.experiment + 0 = ? AND d.seq > ? AND d.seq <= ? ORDER BY d.seq LIMIT {PAGE}"
         )
         stored = connection.execute(query, (self.number, after, upto.decisions)).fetchall()
         if not stored:
