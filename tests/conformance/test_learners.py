@@ -52,7 +52,8 @@ def test_runs_reach_their_horizon_and_are_reproducible(name: str) -> None:
     learner = fresh(name)
     run, again, other = (simulate(learner, home(name), seed=seed) for seed in (3, 3, 4))
     assert run.policies >= 2
-    assert run.times[-1] == HORIZON
+    assert (run.times[0], run.times[-1]) == (1, HORIZON)
+    assert (np.diff(run.times) > 0).all()
     assert 0.0 <= run.regret <= 2.0 * HORIZON
     assert len(run.batch_ends) in (0, run.policies)
     assert not len(run.batch_ends) or run.batch_ends[-1] == HORIZON
@@ -65,7 +66,7 @@ def test_runs_reach_their_horizon_and_are_reproducible(name: str) -> None:
 def test_the_loop_by_hand_is_the_simulation(name: str) -> None:
     learner, world = fresh(name, horizon=60), home(name)
     run = simulate(learner, world, seed=2)
-    regret, ends = 0.0, []
+    regrets, survivors, ends = list[float](), list[float](), list[int]()
     for before, done in steps(learner, world, 2, most=7):
         count = done.state.start - before.start
         ends.append(done.state.start)
@@ -73,11 +74,15 @@ def test_the_loop_by_hand_is_the_simulation(name: str) -> None:
         best = np.where(True if rounds.available is None else rounds.available, rounds.means, -np.inf).max(axis=1)
         ids = range(before.start, done.state.start)
         decided = before.policy.decide(rounds.contexts, rounds.available, ids=ids, seed=2)
-        regret += float((best - rounds.means[np.arange(count), decided.arms]).sum())
+        regrets += (best - rounds.means[np.arange(count), decided.arms]).tolist()
+        survivors.append(decided.survivors.mean())
     assert done.state.done
     assert done.state.policies == run.policies
-    assert run.regret == pytest.approx(regret)
-    assert not len(run.batch_ends) or run.batch_ends.tolist() == ends
+    assert run.regret == run.regrets[-1]
+    np.testing.assert_allclose(run.regrets, np.cumsum(regrets)[run.times - 1], atol=1e-9)
+    if len(run.batch_ends):
+        assert run.batch_ends.tolist() == ends
+        np.testing.assert_allclose(run.survivors, survivors)
 
 
 @every_learner

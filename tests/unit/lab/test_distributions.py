@@ -1,10 +1,8 @@
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
 
 
@@ -49,21 +47,3 @@ def test_the_counterexample_is_that_of_the_paper() -> None:
     epsilon = math.sqrt(5 / 500)
     np.testing.assert_allclose(support.contexts[3, 0], [epsilon, 0, 0, math.sqrt(1 - epsilon**2), 0])
     np.testing.assert_array_equal(support.contexts[3, 1], np.eye(5)[3])
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Gaussian(dim=0, arms=2), "dim must be at least 1"),
-        (lambda: Gaussian(dim=2, arms=0), "arms must be at least 1"),
-        (lambda: OneBig(dim=1, arms=2), "dim must be at least 2"),
-        (lambda: OneBig(dim=2, arms=2, rare=1.5), "rare must be"),
-        (lambda: Anisotropic(dim=2, arms=2, decay=0.0), "decay must be"),
-        (lambda: Counterexample(dim=5, sample=4), "sample must be at least 5"),
-        (lambda: Gaussian(dim=2, arms=2).draw(-1, seed=0), "count must be"),
-        (lambda: Gaussian(dim=2, arms=2).draw(1, seed=-1), "seed must be"),
-    ],
-)
-def test_bad_parameters_are_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        make()

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rareswitch.errors import InputError
-from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, left_out, world_at
+from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, learner_for, left_out, world_at
 from rareswitch.lab.contest import CHALLENGERS, DEVELOPMENT_TABLES, FROM_FILES, HALVES, REPORTING_TABLES, RIVALS
-from rareswitch.lab.worlds import WORLDS
+from rareswitch.lab.worlds import WORLDS, make_world
 from reference.tables import write_tables
 
 NOWHERE: dict[str, str | Path | None] = {"data": None, "tables": None}
@@ -96,3 +96,5 @@ def test_learners_are_told_what_the_worlds_of_the_field_say() -> None:
         "plain-20": (0.5, 1),
     }
     assert told["disjoint"].norm == pytest.approx(math.sqrt(30.0))
+    chosen: Any = learner_for(make_world("disjoint"), "thompson", horizon=100, seed=3, noise=0.5, norm=2.5)
+    assert (chosen.noise, chosen.norm, chosen.seed) == (0.5, 2.5, 3)

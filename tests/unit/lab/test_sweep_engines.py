@@ -13,7 +13,7 @@ import pytest
 from rareswitch.cli import main
 from rareswitch.core import make_executor
 from rareswitch.errors import EngineError
-from rareswitch.lab import Run, choose_entrants, contest, load_runs, sweep
+from rareswitch.lab import Run, load_runs, sweep
 from rareswitch.lab.sweep import LearnerFactory
 from rareswitch.lab.worlds import NamedWorld, World
 from rareswitch.learner import Foresight, Learner, make_learner
@@ -84,13 +84,6 @@ def test_factories_that_cannot_travel_are_named() -> None:
 
     with make_executor("processes:1") as executor, pytest.raises(EngineError, match="top level of a module"):
         sweep({"a": make}, {"w": WORLD}, horizons=[100], seeds=[0], executor=executor)
-
-
-def test_a_contest_on_processes_is_the_same_contest() -> None:
-    entrants = choose_entrants(["linucb 1", "pure-exploitation"])
-    settings: dict[str, Any] = {"places": ["fixed", "end-of-optimism"], "horizons": [100], "seeds": range(2)}
-    with make_executor("processes:2") as executor:
-        assert facts(contest(entrants, executor=executor, **settings).runs) == facts(contest(entrants, **settings).runs)
 
 
 def test_commands_take_an_engine(capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,8 +92,5 @@ def test_worlds_that_do_not_fit_are_refused() -> None:
 def test_traffic_that_cannot_be_is_refused(given: dict[str, float]) -> None:
     with pytest.raises(ParameterError, match=f"^{next(iter(given))} must be"):
         Traffic(**given)
-
-
-def test_a_step_takes_time() -> None:
     with pytest.raises(ParameterError, match="step must be"):
         play(made(), WORLD, Traffic(), days=1, step=0)

@@ -66,12 +66,6 @@ def test_the_field_is_a_suite_with_halves_and_tables(
     assert set(whole["rivals"]["best"].values()) == {"thompson-grid 0.5"}
 
 
-def test_who_does_not_fit_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL, "base", "--worlds", "fixed", "gaussian"]) == 0
-    assert "base was not run in fixed, gaussian: base is for plain arms" in capsys.readouterr().err
-    assert main(["contest", "--learners", "base", "--worlds", "fixed", "--horizons", "60", "--seeds", "1"]) == 2
-
-
 def test_entries_and_suites_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["contest", "--list"]) == 0
     out = capsys.readouterr().out

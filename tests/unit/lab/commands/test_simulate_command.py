@@ -44,38 +44,9 @@ def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Capt
     assert is_png(tmp_path / "c.png")
 
 
-def test_runs_are_kept_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "runs.parquet"
-    command = ["simulate", "--learner", "batch-linucb", "--horizon", "300", *SMALL, "--out", str(path)]
-    assert main(command) == 0
-    assert "taken from" not in capsys.readouterr().out
-    assert main(command) == 0
-    assert "2 of these runs were taken from" in capsys.readouterr().out
-
-
 def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
     assert "BatchLinUCB-KW is already optimal" in capsys.readouterr().out
-
-
-def test_learners_are_told_the_noise_of_the_world(capsys: pytest.CaptureFixture[str]) -> None:
-    common = [
-        "simulate",
-        "--learner",
-        "batch-linucb",
-        "--world",
-        "clicks",
-        "--horizon",
-        "400",
-        "--seeds",
-        "1",
-        "--json",
-    ]
-    regrets = []
-    for noise in ("0.01", "0.5"):
-        assert main([*common, "--noise", noise]) == 0
-        regrets.append(json.loads(capsys.readouterr().out)[0]["regret"])
-    assert regrets[0] == regrets[1]  # clicks have a noise of their own
 
 
 def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,21 +65,6 @@ def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> N
     assert "--grid: a batch end must be a whole number; got 'adaptive'." in capsys.readouterr().out
     assert main(["simulate", "--learner", "foresight", "--grid", "adaptive", *SMALL]) == 2
     assert "--grid must be batch ends" in capsys.readouterr().err
-
-
-def test_updates_and_confidence_are_options(capsys: pytest.CaptureFixture[str]) -> None:
-    common = ["--horizon", "500", *SMALL, "--json"]
-    assert main(["simulate", "--learner", "batch-linucb-dg", "--policies", "3", "--confidence", "paper", *common]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["policies"] == 3
-    assert main(["simulate", "--learner", "batch-linucb-kw", "--policies", "2", "--confidence", "0.5", *common]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["policies"] == 2
-
-
-@pytest.mark.parametrize("text", ["many", "10.5", "nan", "inf", "1e400", "1e25"])
-def test_horizons_must_be_whole(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["simulate", "--learner", "batch-linucb", "--horizon", text])
-    assert "argument --horizon: must be a whole number" in capsys.readouterr().err
 
 
 def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:

@@ -56,15 +56,3 @@ def test_a_cap_holds_for_every_learner(capsys: pytest.CaptureFixture[str]) -> No
     runs = json.loads(capsys.readouterr().out)
     assert len(runs) == len(LEARNERS)
     assert {run["policies"] for run in runs} == {2}
-
-
-def test_a_sequence_shorter_than_the_horizon_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import numpy as np
-
-    path = tmp_path / "sets.npy"
-    np.save(path, np.random.default_rng(1).standard_normal((50, 4, 3)) / 10)
-    command = ["simulate", "--learner", "oful", "--world", str(path), "--seeds", "1"]
-    assert main([*command, "--horizon", "51"]) == 2
-    assert "has 50 rounds and the horizon is 51" in capsys.readouterr().err
-    assert main([*command, "--horizon", "50", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["horizon"] == 50

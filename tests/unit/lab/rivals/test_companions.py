@@ -113,12 +113,6 @@ def test_fixed_set_elimination_keeps_the_best_action() -> None:
     assert ratios == pytest.approx(np.full(4, ratios.mean()), rel=0.1)
 
 
-def test_fixed_set_elimination_is_for_one_set_alone() -> None:
-    world = make_world("gaussian", dim=4, arms=5, noise=NOISE)
-    with pytest.raises(UnsuitableError, match="one action set that never changes"):
-        simulate(FixedSetElimination(dim=4, arms=5, horizon=100), world, seed=1)
-
-
 def test_a_set_that_changes_between_batches_is_noticed() -> None:
     """Each batch has one set, and the next another one."""
     one, other = (make_world("fixed", dim=4, arms=5, noise=NOISE) for _ in range(2))

@@ -94,13 +94,6 @@ def longest(world: Any) -> float:
     return float(np.linalg.norm(world.theta(0)))
 
 
-def test_with_the_published_constant_a_third_batch_takes_all_that_is_left() -> None:
-    world = make_world("random-actions:50x20", noise=1.0)
-    found = states(of(world, norm=longest(world)), world, 1)
-    assert len(found) == 3
-    assert np.count_nonzero(weights(found[2])) >= 20
-
-
 def test_sets_that_change_are_refused_by_name() -> None:
     learner, here = of(PLANE), make_world("gaussian", dim=2, arms=3, noise=1.0)
     with pytest.raises(UnsuitableError, match="e4 is for one action set that never changes; these sets differ"):

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.belief import within_memory
 from rareswitch.core import ContextSets, normals
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.lab.rivals import RHO
-from rareswitch.lab.rivals.rho import NUMBERS, ResidualHorizon, Stakes, ascend, parts_of
+from rareswitch.lab.rivals.rho import ResidualHorizon, Stakes, ascend
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of
@@ -96,19 +95,6 @@ def test_the_more_is_at_stake_later_the_less_is_paid_now() -> None:
     assert paid[0] > paid[1] > paid[2]
 
 
-def test_parts_are_those_of_the_weights() -> None:
-    weights = np.array([0.5, 0.2501, 0.2499, 0.0])
-    assert parts_of(weights, 4).tolist() == [2, 1, 1, 0]
-    assert parts_of(np.array([0.0, 1.0]), 128).tolist() == [0, 1]
-    many = np.full(127, 1 / 127)
-    assert parts_of(many, 128).sum() == 128
-
-
-def test_sets_of_many_arms_are_within_memory() -> None:
-    sets = ContextSets(np.ones((128, 5000, 2)), np.ones((128, 5000), dtype=np.bool_))
-    assert len(within_memory(sets, columns=127, numbers=NUMBERS)) <= 16
-
-
 def test_the_last_batch_is_greedy_unless_a_weight_looks_past_it() -> None:
     world = make_world("gaussian", dim=4, arms=5)
     told: dict[str, Any] = {"dim": 4, "arms": 5, "noise": 0.5, "grid": [20, 40, 60]}
@@ -116,12 +102,6 @@ def test_the_last_batch_is_greedy_unless_a_weight_looks_past_it() -> None:
         sampler = after(RHO(horizon=60, weight=weight, **told), world, 2).policy.sampler
         assert isinstance(sampler, PosteriorDraws)
         assert (len(sampler.draws) == 1) == one
-
-
-def test_it_says_how_much_of_its_play_is_greedy() -> None:
-    state = after(RHO(dim=4, arms=5, horizon=600, noise=0.5), make_world("gaussian", dim=4, arms=5), 3)
-    assert [note["update"] for note in state.notes] == [1, 2, 3]
-    assert all(0.0 <= note["greedy"] <= 1.0 for note in state.notes)
 
 
 def test_without_noise_it_is_greedy_at_once() -> None:

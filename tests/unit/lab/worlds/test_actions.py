@@ -1,10 +1,7 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
-from rareswitch.errors import InputError
-from rareswitch.lab.worlds import ActionsWorld, GaussianNoise, World, make_world
+from rareswitch.lab.worlds import ActionsWorld, GaussianNoise, make_world
 
 
 def test_the_end_of_optimism_in_more_dimensions() -> None:
@@ -39,31 +36,3 @@ def test_seeds_differ_in_the_noise_alone() -> None:
     np.testing.assert_array_equal(first.means, second.means)
     assert (world.noise_scale, world.arms, world.dim) == (0.5, 4, 3)
     assert (world.rewards(first.means[:, 0], seed=1) != world.rewards(first.means[:, 0], seed=2)).all()
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: make_world("end-of-optimism:2x3"), "is named like end-of-optimism:5 for 5 features; got"),
-        (lambda: make_world("random-actions:50"), r"random-actions:KxD, as in 50x20; got 'random-actions:50'"),
-        (lambda: make_world("random-actions:50x"), "random-actions:KxD, as in 50x20"),
-        (lambda: make_world("random-actions:50x-2"), "random-actions:KxD, as in 50x20"),
-        (lambda: make_world("end-of-optimism:1"), "end-of-optimism has at least 2 features; got 'end-of-optimism:1'"),
-        (
-            lambda: make_world("random-actions:1x2"),
-            "at least 2 actions of at least 1 feature; got 'random-actions:1x2'",
-        ),
-        (
-            lambda: make_world("random-actions:5x0"),
-            "at least 2 actions of at least 1 feature; got 'random-actions:5x0'",
-        ),
-        (lambda: make_world("random-actions:99999x99999"), "a set has at most 16777216 numbers"),
-        (lambda: ActionsWorld.end_of_optimism(3, gap=0.5), "gap must be"),
-        (lambda: ActionsWorld(actions=np.ones(1), hidden=np.ones(1)), r"actions must be \(arms, dim\).*got \(1,\)"),
-        (lambda: ActionsWorld(actions=np.full((2, 2), np.nan), hidden=np.ones(2)), "actions"),
-        (lambda: ActionsWorld(actions=np.eye(2), hidden=np.ones(1)), "hidden"),
-    ],
-)
-def test_what_is_no_set_of_actions_is_refused(make: Callable[[], World], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        make()

@@ -1,10 +1,7 @@
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
-from rareswitch.errors import InputError, ParameterError
 from rareswitch.lab.distributions import PlainArms
 from rareswitch.lab.worlds import GaussianNoise, LowerBoundWorld, Rounds, make_world
 from rareswitch.lab.worlds.linear import DriftingWorld, EndOfOptimismWorld, StarvingWorld
@@ -75,8 +72,6 @@ def test_plain_arms_are_basis_vectors() -> None:
 
 @pytest.mark.parametrize("name", ["drifting", "starving", "lower-bound"])
 def test_worlds_that_end_need_a_horizon(name: str) -> None:
-    with pytest.raises(InputError, match=f"'{name}' is made for a horizon, and none was given. Pass horizon="):
-        make_world(name, dim=4, arms=3, noise=0.5)
     world = make_world(name, dim=4, arms=3, noise=0.25, horizon=1000)
     assert (getattr(world, "rounds", None), getattr(world, "noise_scale", None), world.dim) == (1000, 0.25, 4)
 
@@ -86,26 +81,3 @@ def test_default_stages(horizon: int, stages: int) -> None:
     world = make_world("lower-bound", dim=2, arms=2, noise=1.0, horizon=horizon)
     assert isinstance(world, LowerBoundWorld)
     assert world.stages == stages
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: DriftingWorld(rounds=0, dim=2, arms=2), "rounds must be at least 1"),
-        (lambda: DriftingWorld(rounds=9, dim=1, arms=2), "dim must be at least 2"),
-        (lambda: DriftingWorld(rounds=9, dim=2, arms=1), "arms must be at least 2"),
-        (lambda: DriftingWorld(rounds=9, dim=2, arms=2, blur=1.5), "blur must be"),
-        (lambda: StarvingWorld(rounds=2, dim=3, arms=2), "rounds must be at least 3"),
-        (lambda: StarvingWorld(rounds=9, dim=1, arms=2), "dim must be at least 2"),
-        (lambda: StarvingWorld(rounds=9, dim=3, arms=1), "arms must be at least 2"),
-        (lambda: StarvingWorld(rounds=9, dim=3, arms=2, blur=-1.0), "blur must be"),
-        (lambda: EndOfOptimismWorld(gap=0.0), "gap must be"),
-        (lambda: EndOfOptimismWorld(gap=0.5), "gap must be"),
-        (lambda: PlainArms(arms=0), "arms must be at least 1"),
-        (lambda: make_world("lower-bound", dim=3, arms=2, noise=1.0, horizon=99), "dim must be even"),
-        (lambda: make_world("lower-bound", dim=4, arms=2, noise=1.0, horizon=32), "horizon of at least 33"),
-    ],
-)
-def test_bad_parameters_are_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        make()
