@@ -22,7 +22,6 @@ from rareswitch.learner import (
     Rows,
     make_learner,
     paper_design_grid,
-    paper_grid,
     warm_start,
 )
 from rareswitch.learner.rule import first_half
@@ -173,17 +172,6 @@ def test_one_half_of_a_batch_is_summed_and_the_other_sampled() -> None:
     np.testing.assert_array_equal(summary.sample.sets.contexts, rows.sets.contexts[expected])
 
 
-def test_warm_batches_are_summed_whole_and_not_sampled() -> None:
-    grid = warm_start(paper_design_grid(450), 3)
-    learner = BatchLinUCBDG(dim=3, arms=5, horizon=450, grid=grid, warm_batches=1)
-    state = learner.begin()
-    summary = learner.summarize(state, rows_of(state, WORLDS["gaussian"], 1))
-    assert (summary.stats[0].count, summary.sample) == (summary.decided, None)
-    state = after(learner, WORLDS["gaussian"], 1)
-    assert state.policy.sampler is learner.g_optimal
-    assert learner.summarize(state, rows_of(state, WORLDS["gaussian"], 1)).sample is not None
-
-
 def test_the_designer_is_shown_what_the_policy_leaves() -> None:
     """The sets of ℬ after elimination, by the new estimate too."""
     seen: list[Any] = []
@@ -220,17 +208,6 @@ def test_designers_are_checked(kind: Any) -> None:
     assert BatchLinUCBDG(dim=3, arms=5, horizon=100, designer=kind()).designer == kind()
     with pytest.raises(ParameterError, match=r"designer must be CoreLearning\(\), CertifiedMixture\(\)"):
         BatchLinUCBDG(dim=3, arms=5, horizon=100, designer=kind.__name__)
-
-
-def fresh(**settings: Any) -> BatchLinUCB:
-    return BatchLinUCB(**{"dim": 3, "arms": 5, "horizon": 1000} | settings)
-
-
-def test_updates_are_the_algorithms_own_grid() -> None:
-    assert fresh(policies=3).clock == paper_grid(1000, 3)
-    assert BatchLinUCBDG(dim=3, arms=5, horizon=1000, policies=4).clock == paper_design_grid(1000, 4)
-    with pytest.raises(ParameterError, match="not both"):
-        fresh(policies=3, grid=paper_grid(1000))
 
 
 def test_one_feature_and_arms_of_different_lengths() -> None:

@@ -10,7 +10,6 @@ from rareswitch import simulate
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import OFUL, DeterminantGrowth, Learner, Rows, make_learner
-from rareswitch.learner.clocks import EveryStep
 from reference.loop import rows_of
 
 NOISE = 0.4
@@ -91,30 +90,3 @@ def test_exact_ties_of_the_determinant_count_as_grown() -> None:
     world = make_world("plain", dim=1, arms=1, noise=NOISE)
     run = simulate(OFUL(dim=1, arms=1, horizon=1100, noise=1.0), world, seed=1)
     assert run.batch_ends[:-1].tolist() == [2**k - 1 for k in range(1, 11)]  # 1 + n doubles
-
-
-def test_the_growth_clock_survives_any_split_of_the_rows() -> None:
-    learner, world = sized("oful", growth=1e9), place()
-    state, rounds = learner.begin(), world.draw(300, seed=1)
-    due = learner.due(state, rounds.contexts, state.policy.decide(rounds.contexts, ids=range(300), seed=1))
-    assert due is not None
-    assert due > 30
-    summary, made, found = None, 0, None
-    while found is None:
-        piece = rounds.contexts[made : made + 7]
-        decided = state.policy.decide(piece, ids=range(made, made + len(piece)), seed=1)
-        found = learner.due(state, piece, decided, summary)
-        part = learner.summarize(state, rows_of(state, world, 1, first=made, count=7 if found is None else found))
-        summary = part if summary is None else summary + part
-        made += part.decided
-    assert made == due
-
-
-def test_clocks_end_at_their_horizon() -> None:
-    for clock in (EveryStep(horizon=10), DeterminantGrowth(horizon=10)):
-        assert clock.begin() in ((1,), (10,))
-        assert clock.batch_sizes((), batch=5, start=10) == ()
-    with pytest.raises(ParameterError, match="horizon must be at least 2"):
-        EveryStep(horizon=1)
-    with pytest.raises(ParameterError, match="horizon must be at least 2"):
-        DeterminantGrowth(horizon=1)

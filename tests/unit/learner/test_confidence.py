@@ -3,7 +3,6 @@ import math
 import pytest
 
 from rareswitch.learner.confidence import independent_intervals, self_normalized_intervals
-from rareswitch.planning import recommend
 
 
 def test_tight_is_the_lemma_with_a_union_bound_over_arms() -> None:
@@ -33,11 +32,6 @@ def test_the_net_of_directions_is_counted_in_full() -> None:
     assert level.multiplier == pytest.approx(best + 1.0)
 
 
-def test_a_number_is_the_multiplier() -> None:
-    level = independent_intervals(1.5, dim=3, arms=4, horizon=100, batches=2)
-    assert (level.multiplier, level.ridge) == (1.5, 1.0)
-
-
 def test_intervals_do_not_depend_on_units() -> None:
     """Rewards in cents and features in metres: widths scale as rewards do, whatever the units of the features."""
     sizes = {"dim": 3, "arms": 4, "horizon": 100, "batches": 2}
@@ -46,15 +40,6 @@ def test_intervals_do_not_depend_on_units() -> None:
     scaled = independent_intervals("tight", **sizes, noise=0.5 * rewards, norm=rewards / features)
     assert scaled.ridge == pytest.approx(plain.ridge * features**2)
     assert scaled.multiplier == pytest.approx(plain.multiplier * rewards)
-
-
-def test_kw_is_recommended_for_long_horizons_and_says_why() -> None:
-    assert recommend(dim=11, arms=20, horizon=10**5).proven == "batch-linucb-kw"
-    assert "exp(d)" in recommend(dim=11, arms=20, horizon=10**5).proven_reason
-    assert "d^32" in recommend(dim=12, arms=20, horizon=10**5).proven_reason
-    assert recommend(dim=30, arms=3, horizon=10**5).proven == "batch-linucb"
-    assert recommend(dim=1000, arms=2000, horizon=10**9).proven == "batch-linucb-kw"
-    assert recommend(dim=30, arms=50, horizon=10**5).proven_policies == 5
 
 
 def test_self_normalized_intervals_are_their_formula() -> None:

@@ -9,64 +9,17 @@ import pytest
 from rareswitch import simulate
 from rareswitch.belief import Posterior, posterior
 from rareswitch.belief.planning import SCALES, Plan
-from rareswitch.core import ContextSets, FloatArray, Stats, inverse_root, sample_order, uniforms
+from rareswitch.core import ContextSets, FloatArray, inverse_root, sample_order, uniforms
 from rareswitch.design import GOptimal
-from rareswitch.errors import BatchError, LevelWarning
-from rareswitch.lab.worlds import Rounds, World, make_world
+from rareswitch.errors import BatchError
+from rareswitch.lab.worlds import Rounds, make_world
 from rareswitch.learner import Foresight, Rows, geometric_grid
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
-from rareswitch.learner.state import centred
 from rareswitch.policy import Blend, PosteriorDraws
 from reference.loop import after, rows_of, steps
 
-RNG = np.random.default_rng(5)
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
-
-
-class Rescaled:
-    """A world in other units: features times a, rewards times b plus a level."""
-
-    def __init__(self, world: World, features: float, rewards: float, level: float = 0.0) -> None:
-        self.world, self.features, self.scale, self.level = world, features, rewards, level
-        self.dim, self.arms = world.dim, world.arms
-
-    def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-        rounds = self.world.draw(count, seed=seed, first=first)
-        means = self.scale * rounds.means + self.level
-        return Rounds(contexts=self.features * rounds.contexts, means=means, available=rounds.available)
-
-    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-        inner = (means - self.level) / self.scale
-        return self.scale * self.world.rewards(inner, seed=seed, first=first) + self.level
-
-
-def test_an_intercept_is_taken_out_exactly() -> None:
-    x, r = RNG.standard_normal((30, 3)) + 2.0, RNG.standard_normal(30) + 7.0
-    stats = centred(Stats.of(np.column_stack([x, np.ones(30)]), r))
-    expected = Stats.of(x - x.mean(axis=0), r - r.mean())
-    np.testing.assert_allclose(stats.gram, expected.gram, atol=1e-9)
-    np.testing.assert_allclose(stats.moment, expected.moment, atol=1e-9)
-    assert stats.square_sum == pytest.approx(expected.square_sum)
-    assert stats.count == 29
-
-
-@pytest.mark.parametrize(("features", "rewards"), [(50.0, 1.0), (1.0, 1e-3), (0.01, 200.0)])
-def test_decisions_do_not_depend_on_units(features: float, rewards: float) -> None:
-    world = make_world("varying", dim=3, arms=5, noise=0.4)
-    one = simulate(Foresight(dim=3, horizon=2000, intercept=False), world, seed=2)
-    other = simulate(Foresight(dim=3, horizon=2000, intercept=False), Rescaled(world, features, rewards), seed=2)
-    assert other.regret == pytest.approx(rewards * one.regret, rel=1e-6)
-
-
-def test_a_level_of_rewards_does_not_matter_with_an_intercept() -> None:
-    world = make_world("gaussian", dim=3, arms=5, noise=0.4)
-    one = simulate(Foresight(dim=3, horizon=2000, intercept=True), world, seed=2)
-    raised = simulate(Foresight(dim=3, horizon=2000, intercept=True), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
-    assert raised.regret == pytest.approx(one.regret, rel=1e-6)
-    with pytest.warns(LevelWarning, match=r"rewards lie around 99\.\d*, which the features do not explain"):
-        lost = simulate(Foresight(dim=3, horizon=2000, intercept=False), Rescaled(world, 1.0, 1.0, 100.0), seed=2)
-    assert lost.regret > 2.0 * one.regret
 
 
 def test_exploration_fades_and_the_last_batch_is_greedy() -> None:

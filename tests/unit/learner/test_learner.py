@@ -8,7 +8,6 @@ import pytest
 
 from rareswitch.core import Stats
 from rareswitch.errors import BatchError
-from rareswitch.lab.rivals import PureExploitation
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import (
     BatchLinUCB,
@@ -19,11 +18,9 @@ from rareswitch.learner import (
     make_learner,
     state_from_bytes,
     state_to_bytes,
-    summaries_to_bytes,
     takes,
 )
 from rareswitch.planning import known_regret, proved_rate
-from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of, step
 
 STALE = ["linucb-grid", "thompson-grid", "linmed-grid"]
@@ -115,17 +112,6 @@ def test_late_rows_of_several_batches_may_come_after_the_state_was_kept(name: st
     )
     np.testing.assert_allclose(found.sums[0].gram[:4, :4], everything.gram)
     np.testing.assert_allclose(found.sums[0].moment[:4], everything.moment)
-
-
-def test_a_learner_by_least_squares_has_learned_from_all_of_it() -> None:
-    """By hand: the estimate of all rows, the late ones too."""
-    learner, rows, state, second = batches("pure-exploitation")
-    late = learner.summarize(state, rows)
-    sampler = learner.next(state, learner.summarize(state, second), late=[late]).policy.sampler
-    assert isinstance(sampler, PosteriorDraws)
-    x, r = np.concatenate([rows.features, second.features]), np.concatenate([rows.rewards, second.rewards])
-    ridge = 0.4**2
-    np.testing.assert_allclose(sampler.draws[0], np.linalg.solve(x.T @ x + ridge * np.eye(4), x.T @ r))
 
 
 def test_decisions_that_turn_up_late_move_the_count() -> None:
@@ -230,16 +216,6 @@ def test_a_batch_without_a_reward_is_refused_and_nothing_changes(name: str) -> N
     assert learner.next(state, learner.summarize(state, rows)).policies == 3
 
 
-def test_some_rewards_are_enough() -> None:
-    learner, here = made("foresight"), world()
-    state = learner.begin()
-    rows = rows_of(state, here, 1)
-    one = replace(rows, rewards=np.where(np.arange(len(rows)) == 3, rows.rewards, np.nan))
-    found = learner.next(state, learner.summarize(state, one))
-    assert (found.past[0].decided, found.past[0].rewarded, found.sums[0].count) == (len(rows), 1, 1)
-    assert found.start == len(rows)
-
-
 @pytest.mark.parametrize("name", [*POOLED, *FRESH])
 def test_sums_of_other_features_are_refused(name: str) -> None:
     learner, _, state, second = batches(name)
@@ -249,28 +225,6 @@ def test_sums_of_other_features_are_refused(name: str) -> None:
         learner.next(state, wider)
     with pytest.raises(BatchError, match="these sums were made by a learner with other features than"):
         learner.next(replace(state, sums=wider.stats), summary)
-
-
-def test_an_intercept_is_a_feature_more() -> None:
-    here = world()
-    plain, level = (Foresight(dim=4, horizon=600, intercept=intercept) for intercept in (False, True))
-    state = level.begin()
-    rows = rows_of(state, here, 1)
-    summary = level.summarize(state, rows)
-    assert summary.stats[0].gram[-1, -1] == len(rows)
-    with pytest.raises(BatchError, match="other features"):
-        plain.next(plain.begin(), summary)
-
-
-def test_a_stretch_in_parts_is_the_stretch() -> None:
-    learner, here = made("foresight", grid=[100, 300, 600], policies=None), world()
-    state = learner.begin()
-    rows = rows_of(state, here, 1)
-    parts = learner.summarize(state, rows[:37]) + learner.summarize(state, rows[37:])
-    whole = learner.summarize(state, rows)
-    assert (parts.decided, parts.rewarded) == (100, 100)
-    np.testing.assert_allclose(parts.stats[0].gram, whole.stats[0].gram)
-    assert summaries_to_bytes([replace(parts, stats=whole.stats)]) == summaries_to_bytes([whole])
 
 
 def played(learner: Learner, *counts: int, forecast: Any = None) -> State:
@@ -348,11 +302,3 @@ def test_a_growing_plan_holds_as_long_as_it_is_followed() -> None:
     shorter = str(known_regret(proved, played(proved, proved.begin().batch_sizes[0] - 1)))
     rate = "d·T^0.562/√design_share, stochastic"
     assert f"for which the regret is {rate}. No rate is proved for other batches." in shorter
-
-
-def test_the_learner_of_a_state_is_checked() -> None:
-    learner = PureExploitation(dim=4, arms=4, horizon=600)
-    state = learner.begin()
-    summary = learner.summarize(state, rows_of(state, world(), 1))
-    with pytest.raises(BatchError, match="this state is of pure-exploitation, and the learner is linucb-grid"):
-        made("linucb-grid").next(state, summary)

@@ -57,9 +57,10 @@ def played(
     ],
     ids=str,
 )
-def test_with_an_intercept_neither_level_nor_units_matter(units: dict[str, float], parts: int) -> None:
-    learner = Foresight(dim=3, horizon=400, policies=4, intercept=True)
-    assert played(learner, **units, parts=parts)[0] == played(learner, parts=parts)[0]
+def test_neither_units_nor_with_an_intercept_the_level_matter(units: dict[str, float], parts: int) -> None:
+    for intercept in (True, False)[: 1 if "level" in units else 2]:
+        learner = Foresight(dim=3, horizon=400, policies=4, intercept=intercept)
+        assert played(learner, **units, parts=parts)[0] == played(learner, parts=parts)[0]
 
 
 @pytest.mark.parametrize("name", ["falcon", "batch-linucb", "thompson-grid", "pure-exploitation"])

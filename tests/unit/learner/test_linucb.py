@@ -6,12 +6,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rareswitch import simulate
 from rareswitch.core import FloatArray
 from rareswitch.errors import ParameterError
-from rareswitch.learner import OFUL, LinUCB, LinUCBGrid, StaticGrid, geometric_grid, make_learner
+from rareswitch.learner import OFUL, LinUCB, LinUCBGrid, StaticGrid, make_learner
 from rareswitch.policy import Optimistic
-from reference.loop import after, rows_of
+from reference.loop import rows_of
 from reference.switching import optimist
 from reference.watch import NOISE, PLACES, place, problem, sized, watched
 
@@ -61,18 +60,6 @@ def test_a_stale_learner_is_optimistic_about_all_that_came_before() -> None:
         np.testing.assert_allclose(sampler.root.T @ sampler.root, multiplier**2 * np.linalg.inv(precision))
 
 
-def test_stale_learners_change_on_their_grid() -> None:
-    world = place("gaussian")
-    grid = geometric_grid(HORIZON, 5)
-    assert simulate(sized(LinUCBGrid, world, grid=grid), world, seed=1).batch_ends.tolist() == list(grid.ends)
-    assert sized(LinUCBGrid, world, policies=5).clock == grid
-    assert sized(LinUCBGrid, world).clock.policies == 8
-    with pytest.raises(ParameterError, match="the grid ends at 10 where the horizon is 1000"):
-        sized(LinUCBGrid, world, grid=[5, 10])
-    with pytest.raises(TypeError, match="unexpected keyword argument 'grid'"):
-        sized(LinUCB, world, grid=grid)
-
-
 @pytest.mark.parametrize("name", ["linucb-grid", "thompson-grid", "pure-exploitation", "falcon"])
 def test_learners_on_a_grid_take_a_grid_or_a_number(name: str) -> None:
     sizes = {"dim": 2, "arms": 3, "horizon": 100}
@@ -88,10 +75,3 @@ def test_ties_are_ties_to_the_last_digits_only() -> None:
     for gap, expected in ((1e-8, 1), (1e-11, 0)):
         sampler = Optimistic(estimate=np.array([1.0, 1.0 + gap]), root=np.zeros((2, 2)))
         assert sampler.probabilities(np.eye(2) / 2).argmax() == expected
-
-
-def test_a_learner_of_every_step_keeps_no_batches() -> None:
-    world = place("gaussian")
-    state = after(sized(LinUCB, world), world, 30)
-    assert (state.policies, state.start, state.past) == (31, 30, ())
-    assert state.sums[0].count == 30

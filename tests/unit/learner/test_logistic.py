@@ -22,7 +22,6 @@ from rareswitch.belief.posterior import (
     logistic_belief,
     logistic_posterior,
     next_point,
-    values_of,
 )
 from rareswitch.core import ContextSets, FloatArray, Stats, normals, uniforms
 from rareswitch.core.codec import pack, unpack
@@ -202,14 +201,6 @@ def part(rows: Rows, at: Any) -> Rows:
     )
 
 
-def test_a_row_is_predicted_the_same_wherever_it_stands() -> None:
-    rng = np.random.default_rng(4)
-    x, point = rng.standard_normal((37, 5)), rng.standard_normal(5)
-    whole = values_of(x, point)
-    np.testing.assert_allclose(whole, x @ point)
-    np.testing.assert_array_equal(whole, np.hstack([values_of(x[k : k + 1], point) for k in range(37)]))
-
-
 def test_the_data_choose_and_the_note_says_so() -> None:
     world = Logits()
     for learner, links in [
@@ -295,11 +286,6 @@ def test_a_state_from_before_stays_linear() -> None:
     state = step(Foresight(dim=3, horizon=2000), before, world).state
     assert "link" not in state.notes[-1]
     assert "logistic_point" not in state.rule_state
-
-
-def test_rewards_that_are_all_0_have_no_level() -> None:
-    learner = Foresight(dim=3, horizon=2000)
-    assert not after(learner, Logits(level=-1000.0), 1).notes
 
 
 def test_binary_rewards_are_checked() -> None:

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from rareswitch import simulate
 from rareswitch.core import inverse_root
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import StaleThompsonSampling, ThompsonSampling
@@ -29,15 +28,6 @@ def test_thompson_steps_as_printed(where: str) -> None:
     assert found.run.policies == HORIZON
 
 
-def test_thompson_with_many_draws_is_stepped_all_the_same() -> None:
-    world = make_world("gaussian", dim=3, arms=4, noise=NOISE)
-    learner = ThompsonSampling(dim=3, arms=4, horizon=50, draws=7)
-    assert simulate(learner, world, seed=1).policies == 50
-    sampler = after(learner, world, 3).policy.sampler
-    assert isinstance(sampler, PosteriorDraws)
-    assert sampler.draws.shape == (7, 3)
-
-
 def test_draws_follow_the_posterior() -> None:
     """Mean and covariance of many frozen draws; bounds: each entry within 6 standard errors (p < 1e-7 over all)."""
     world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
@@ -54,15 +44,6 @@ def test_draws_follow_the_posterior() -> None:
     assert (away <= 6 * spread / math.sqrt(count)).all()
     errors = np.abs(np.cov(sampler.draws.T) - covariance) / np.outer(spread, spread)
     assert errors.max() <= 6 * math.sqrt(2 / count)
-
-
-def test_stale_learners_hold_many_draws() -> None:
-    world = make_world("gaussian", dim=4, arms=6, noise=NOISE)
-    learner = StaleThompsonSampling(dim=4, arms=6, horizon=HORIZON, policies=5)
-    assert simulate(learner, world, seed=1).policies == 5
-    for state in (learner.begin(), after(learner, world, 2)):
-        assert isinstance(state.policy.sampler, PosteriorDraws)
-        assert state.policy.sampler.draws.shape == (128, 4)
 
 
 def test_each_policy_has_draws_of_its_own() -> None:
