@@ -124,7 +124,7 @@ def several(count: int, noun: str) -> str:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """To be put behind what is said of an unknown name: the known one that is most like it, if one is.
+    """The end of a message about an unknown name: the known name most like it, if there is one.
 
     >>> did_you_mean("forsight", ["oful", "foresight"]), did_you_mean("x", ["oful", "foresight"])
     (" Did you mean 'foresight'?", '')

@@ -25,7 +25,7 @@ SCALES = (0.15, 0.3, 0.5, 0.7, 1.0, 1.4)
 TRUTHS = 512
 #: The most entries of their precision matrices: with many features there are fewer truths, at least 64.
 TRUTH_NUMBERS = 1 << 19
-#: Parameters by which the next batch is played in it; a policy holds twice as many.
+#: Parameters by which the next batch is played in it; a policy holds twice this number.
 PLAYED = 64
 #: Batches of the look-ahead. Where more are to come, it plays some of them as one.
 STAGES = 5
@@ -258,7 +258,7 @@ def best_arms(contexts: FloatArray, available: BoolArray, parameters: FloatArray
 
 
 def within_memory(sets: ContextSets, *, columns: int = TRUTHS, numbers: int = SAMPLE_NUMBERS) -> ContextSets:
-    """Fewer of the sets where they have so many arms that planning on all would take too much memory.
+    """Fewer of the sets where planning on all of them would take too much memory.
 
     Parameters
     ----------

@@ -249,7 +249,7 @@ def innovation(before: Posterior, gram: FloatArray, moment: FloatArray, *, noise
 
 #: The least weight of a decision: one without any would have no place for its reward.
 LEAST_WEIGHT = 1e-12
-#: κ² at the least: decisions whose rewards can be told without fail would put θ at infinity.
+#: κ² at the least: decisions whose rewards are predicted without fail would put θ at infinity.
 LEAST_SHRUNK = 0.1
 #: Standard deviation of a level beforehand, in logits: rates from 0.03 % to 99.97 % are within two of them.
 LEVEL_SPREAD = 4.0

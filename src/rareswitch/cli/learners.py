@@ -45,7 +45,7 @@ def add_recommend(parser: argparse.ArgumentParser) -> None:
         arms={"required": True, "help": "arms in a set"},
         horizon={},
     )
-    policies = "the most policies, the first included (default: as many as each bound needs)"
+    policies = "the most policies, the first included (default: the number that each bound needs)"
     parser.add_argument("--policies", metavar="M", type=count_option, help=policies)
     kinds = (
         "fixed: the same set every time; stochastic: sets drawn from one distribution; adversarial: arbitrary sets, as "

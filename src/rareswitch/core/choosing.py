@@ -28,7 +28,7 @@ def gather(contexts, available, s, arms, place):  # type: ignore[no-untyped-def]
 def largest(values, left):  # type: ignore[no-untyped-def]
     """Index of the first largest of the first ``left`` entries of a row (1, most), up to a relative 1e-9.
 
-    Unit vectors all have the same width at first: which of them is played must not hang on rounding.
+    Unit vectors all have the same width at first: which of them is played must not depend on rounding.
     """
     length = padded_length(left)
     for i in range(left, length):
@@ -105,7 +105,7 @@ def layer_choice(  # type: ignore[no-untyped-def]
 
 @compiled
 def layer_survivors(center, width, left, threshold, optimistic, arms, place):  # type: ignore[no-untyped-def]
-    """Move the arms that a layer keeps to the front of ``arms`` and ``place``; how many they are."""
+    """Move the arms that a layer keeps to the front of ``arms`` and ``place``; returns their number."""
     for i in range(left):
         width[0, i] = width[0, i] if optimistic else 0.0
     bar = center[0, 0] + width[0, 0]
@@ -116,7 +116,7 @@ def layer_survivors(center, width, left, threshold, optimistic, arms, place):  #
 
 @compiled
 def keep_intervals(center, width, left, columns, place):  # type: ignore[no-untyped-def]
-    """Move the arms whose upper end reaches the highest lower end to the front; how many they are."""
+    """Move the arms whose upper end reaches the highest lower end to the front; returns their number."""
     bar = center[0, 0] - width[0, 0]
     for i in range(1, left):
         bar = max(bar, center[0, i] - width[0, i])
@@ -125,7 +125,7 @@ def keep_intervals(center, width, left, columns, place):  # type: ignore[no-unty
 
 @compiled
 def keep_above(bar, center, width, left, columns, place):  # type: ignore[no-untyped-def]
-    """Move the arms whose center + width is at least the bar to the front; how many they are."""
+    """Move the arms whose center + width is at least the bar to the front; returns their number."""
     count = 0
     for i in range(left):
         if center[0, i] + width[0, i] >= bar:

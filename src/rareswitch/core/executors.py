@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 #: Shards that are submitted for each worker, counted from the one whose result is next: what bounds memory.
 AHEAD = 4
-#: How many workers a shard may lose before it is given up.
+#: Workers that a shard may lose before it is given up.
 TRIES = 3
 MOST_WORKERS = 1024
 #: Seconds within which a scheduler of Dask must answer, and have a worker.

@@ -17,8 +17,8 @@ from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 _LARGEST = 1 << 30
 #: Characters of a line of text.
 LONGEST_LINE = 1 << 26
-#: Bytes that a compressed file, or a column of a row group, may unpack to whatever it takes; beyond them, so many times
-#: what it takes.
+#: Bytes that a compressed file, or a column of a row group, may always unpack to; beyond them, this multiple of its
+#: own size.
 EXPANDED, EXPANSION = 1 << 30, 200
 #: What folders are called in which files are written before they have their names.
 _PREFIX, _SUFFIX = ".rareswitch-", ".tmp"

@@ -42,7 +42,7 @@ def id_keys(ids: Ids, count: int | None = None) -> KeyArray:
         A range; a list, tuple or one-dimensional NumPy array of whole numbers, of strings, or of both; or what this
         function returned, which is the only two-dimensional array that is taken: uint64, (n, 2).
     count
-        How many ids there must be.
+        The number of ids that there must be.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def key_bytes(keys: KeyArray) -> list[bytes]:
 
 
 def keys_of_bytes(data: bytes | memoryview | NDArray[np.generic], count: int) -> KeyArray:
-    """The keys (n, 2) of which so many lie in a buffer, as :func:`key_bytes` makes them.
+    """The ``count`` keys (n, 2) in a buffer, as :func:`key_bytes` makes them.
 
     >>> keys_of_bytes(b"".join(key_bytes(id_keys([258, "a"]))), 2).tolist() == id_keys([258, "a"]).tolist()
     True

@@ -67,7 +67,7 @@ SetsLike: TypeAlias = ArrayLike | HasSets
 
 
 def sets_of(dim: int, contexts: SetsLike, available: ArrayLike | None = None) -> Sets:
-    """What :func:`context_sets` returns, of so many features."""
+    """What :func:`context_sets` returns, after a check of the number of features."""
     sets = contexts if type(contexts) is Sets and available is None else context_sets(contexts, available)
     if sets.contexts.shape[2] != dim:
         raise ShapeError(f"this policy is for {dim} features; got contexts of {sets.contexts.shape[2]}.")
@@ -291,7 +291,7 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
 
 
 def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> int:
-    """A whole number of at least ``low`` that something can be counted to; a bound ``high`` is told where it is met.
+    """A whole number of at least ``low`` that something can be counted to; errors about ``low`` leave ``high`` out.
 
     >>> count_of("horizon", 1e4)
     10000
@@ -301,7 +301,7 @@ def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> in
 
 
 def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:
-    """Refuse context sets of so many features and arms that they would take all memory, before any is taken.
+    """Refuse context sets that would take all memory, before any is taken.
 
     >>> set_size(10, 20)
     """

@@ -22,7 +22,7 @@ from rareswitch.store import DecisionRow, RewardRow, Store
 CLOSE = 1e-6
 #: The most stored requests on which both policies decide.
 REQUESTS = 1000
-#: How many of them are decided at a time.
+#: Requests that are decided at a time.
 AT_ONCE = 50
 Verdict = Literal["same", "rounding", "otherwise"]
 
@@ -116,7 +116,7 @@ def compared(published: Policy, learned: Policy, description: Description, store
 
 
 def _differing(published: Policy, learned: Policy, requests: Sequence[tuple[bytes, bytes]], *, seed: int) -> int:
-    """On how many requests, keys and context sets as a store keeps them, two policies choose different arms."""
+    """The number of requests, keys and context sets as stored, on which two policies choose different arms."""
     # of baselines and of the names of arms a sample tells nothing: both policies get the same in their place
     published, learned = (replace(policy, min_propensity=None) for policy in (published, learned))
     differing = 0

@@ -301,7 +301,7 @@ class Experiment:
     ) -> Advance:
         """Learn the next policy, if it is due; the only place where the policy changes.
 
-        Of several processes that advance at once, one makes the new policy, and the others are told of it. What an
+        Of several processes that advance at once, one makes the new policy, and the others report it. What an
         update looks at is frozen when it starts: after a crash, the next call learns the very same policy.
 
         Parameters
@@ -309,7 +309,7 @@ class Experiment:
         now
             When it is made.
         forecast
-            How many decisions are to come, in all or in each batch; by default what the schedule foresees.
+            Decisions to come, in all or in each batch; by default what the schedule foresees.
         force
             Whether to make it although it is not due.
         gate
@@ -393,7 +393,7 @@ class Experiment:
 
 
 def _other_request(id: Id, rest: str = "") -> ConflictError:  # noqa: A002
-    """What is said of an id that was used before, for another request."""
+    """The error for an id that was used before, for another request."""
     return ConflictError(
         f"id {id!r:.100} was used before, for another request: other arms, other features or another baseline.{rest} "
         "Give each decision an id of its own."

@@ -69,8 +69,8 @@ def create(
         :func:`rareswitch.evaluate` takes it. Its vectors must be made as those of this experiment. A ``baseline`` is
         then kept with each decision, and not played.
     max_arms
-        The most arms that a request may offer: 1,000 by default, or as many as the features or the learner know. An
-        update takes time in proportion to the largest request.
+        The most arms that a request may offer: 1,000 by default, or the number that features or learner know. An update
+        takes time in proportion to the largest request.
     context_sample_rate
         The share of decisions whose whole context sets are kept: 1, all, lets every decision be audited, and every
         policy be evaluated.
@@ -253,7 +253,7 @@ def copy_experiment(
     unchecked
         Whether an experiment that is signed, and was opened without its key, is trusted.
     progress
-        Called with the number of decisions that were copied, and how many there are.
+        Called with the number of decisions that were copied, and the number in all.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Requests: what callers ask, as context sets with names, and how two of them are told apart."""
+"""Requests as context sets with names, and the digest by which two of them are compared."""
 
 import datetime as dt
 import hashlib

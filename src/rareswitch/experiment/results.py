@@ -263,7 +263,7 @@ class Relearned(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Literal["same", "rounding", "otherwise"]
     #: The error, where nothing can be learned again.
     reason: str = ""
-    #: Stored requests on which policies that are the same up to rounding were compared, and on how many arms differ.
+    #: Stored requests on which policies equal up to rounding were compared, and the number on which arms differ.
     decisions: int = 0
     differing: int = 0
 

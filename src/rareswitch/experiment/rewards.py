@@ -95,7 +95,7 @@ def reward_rows(
             raise ShapeError(f"{name} must be one for each of the {len(ids)} ids; got {len(column)}.")
     if rewards.sums and events is None:
         raise ParameterError(
-            "event must be given: rewards of this experiment are summed, and each is told apart by its event, such as "
+            "event must be given: rewards of this experiment are summed, and each is identified by its event, such as "
             "an order number."
         )
     if not rewards.sums and events is not None:

@@ -113,7 +113,7 @@ class Update:
         return state, [batch, *late], report
 
     def _lift(self) -> Lift:
-        """What the decisions so far earned beside the baseline; where it cannot be told, why not."""
+        """What the decisions so far earned beside the baseline; where it is not identifiable, the reason."""
         try:
             parts = lift_of(log_of(self.description, self.store, self.versions, self.marks, self.plan.now))
         except StoreError:
@@ -311,7 +311,7 @@ class Updates:
         elsewhere: bool = False,
         preview: bool = False,
     ) -> Advance:
-        """What became of an update; there is no state where none was made."""
+        """The result of an update; there is no state where no policy was made."""
         batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, rewarded=0),)
         past = () if state is None else state.past
         numbers = {entry.policy_id: position for position, entry in enumerate(past, 1)}

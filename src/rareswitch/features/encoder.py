@@ -40,7 +40,7 @@ Cautions = tuple[tuple[str, str], ...]
 Events = defaultdict[tuple[str, str], list[int]]
 #: From a record to the values of fields.
 Getter = Callable[[Record], tuple[Value, ...]]
-#: Fields that a description does not know, of which so many are named in a request.
+#: Unknown fields that are named for each request, at most.
 MOST_EXTRA = 20
 #: What a kernel notes, in the order of its numbers; of the arms' blocks, unknown means spare.
 KERNEL_EVENTS = ("clipped", "missing", "unknown")
@@ -48,7 +48,7 @@ KERNEL_EVENTS = ("clipped", "missing", "unknown")
 ARMS = ""
 #: Numbers that are made to an array at once, where they are of Python's own types.
 _PACKED = 1 << 14
-#: Up to so many records, values are taken row by row.
+#: Up to this number of records, values are taken row by row.
 _ROWWISE = 100
 
 

@@ -79,7 +79,7 @@ class Field(ABC):
     def laid_out(
         self, form: int, columns: int, *, entries: int = 1, unknown: int = 0, center: float = 0.0, divisor: float = 1.0
     ) -> FieldLayout:
-        """The layout of so many columns, beside which missing values may have one of their own."""
+        """The layout of a number of columns, beside which missing values may have one of their own."""
         own = self.missing == "own"
         return FieldLayout(form, entries, columns + own, unknown, columns if own else -1, center, divisor)
 
@@ -97,7 +97,7 @@ class Field(ABC):
 
 @dataclass(frozen=True)
 class Described(Field):
-    """What all kinds of fields are told."""
+    """The settings of all kinds of fields."""
 
     #: What may be done about a missing value.
     treatments: ClassVar[tuple[str, ...]] = ("own", "error")
@@ -322,7 +322,7 @@ class Category(Described):
 @kind("hashed")
 @dataclass(frozen=True)
 class Hashed(Described):
-    """One of any number of levels, each with one of so many columns by the hash of its text; levels may share one."""
+    """One of any number of levels, each with one of ``columns`` by the hash of its text; levels may share one."""
 
     _: KW_ONLY
     columns: int

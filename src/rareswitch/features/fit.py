@@ -30,12 +30,12 @@ from rareswitch.features.records import (
 _WORDS = ("number", "category", "hashed", "flag", "vector")
 #: Rows from which on a column of different values is taken for an id.
 _IDS_FROM = 20
-#: With so many arms or fewer, which have no features, each has parameters of its own.
+#: Up to this number of arms without features, each has parameters of its own.
 _FEW = 50
 
 
 class FieldSettings(TypedDict):
-    """What all kinds of fields are told."""
+    """The settings of all kinds of fields."""
 
     of: str
     key: str
@@ -53,11 +53,11 @@ class SampleColumn(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Habits:
-    """How columns become fields where nothing else is said."""
+    """How columns become fields by default."""
 
     #: None: a column of their own where the sample has missing values, else an error (or as unknown, of categories).
     missing: str | None = None
-    #: Categories of more levels are hashed, into so many columns.
+    #: Categories of more levels are hashed, into this number of columns.
     levels: int = 30
     hashed: int = 16
     clip: float = 4.0
@@ -73,7 +73,7 @@ class Habits:
 class ColumnSample:
     """The values of a column that are not missing, and the field that they may become.
 
-    Each kind has a method that gives the field, or None, and what is said about it: what it holds, or why it is left
+    Each kind has a method that gives the field, or None, and a remark: what it holds, or why it is left
     out.
     """
 
@@ -94,7 +94,7 @@ class ColumnSample:
         self.settings: FieldSettings = {"of": column.of, "key": column.key, "missing": habits.missing or missing}
 
     def field(self) -> tuple[Field | None, str]:
-        """The field, if there is one, and what is said about it."""
+        """The field, if there is one, and the remark about it."""
         if self.kind not in _WORDS:
             return None, self.kind
         field, text = getattr(self, f"_{self.kind}")()
@@ -324,7 +324,7 @@ def _arm_columns(offers: Sequence[Offer], key: str) -> list[SampleColumn]:
 def _fields(
     columns: Sequence[SampleColumn], habits: Habits, kinds: Mapping[str, str | Field], dropped: set[str], key: str
 ) -> tuple[list[Field], dict[str, str]]:
-    """What each column becomes, and what is said about it."""
+    """The field of each column, and the remark about it."""
     fields: list[Field] = []
     seen: dict[str, str] = {}
     for column in columns:

@@ -88,7 +88,7 @@ def collaborate(
     """Run a learner to its horizon with many agents. Up to rounding, policies do not depend on their number.
 
     Each agent plays its share of every batch with the same frozen policy and sends its sums; when all are in, they are
-    added and the learner makes the next policy. So there are as many rounds of communication as policies, and A agents
+    added and the learner makes the next policy. There is one round of communication a policy, and A agents
     take at most T/A + M decisions one after the other.
 
     Parameters

@@ -133,7 +133,7 @@ def left_out(places: Iterable[str], folders: Mapping[str, str | Path | None]) ->
 #: ``adaptive``: a new policy at every step. ``rare``: at most 8 policies in a run. ``other``: between the two.
 Kind = Literal["adaptive", "rare", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-#: Policies of the rare ones, where they can be told.
+#: Policies of the rare ones, where their number is a setting.
 POLICIES = 8
 #: Settings with which tunable learners enter: widths of LinUCB, spreads of Thompson sampling.
 SCALES = (0.25, 0.5, 1.0, 2.0)
@@ -166,7 +166,7 @@ class Entrant:
     slow: bool = False
 
     def make(self, world: World, horizon: int, seed: int) -> Learner:
-        """The learner, which is told the noise of the world and the length of θ if it wants to know."""
+        """The learner, with the world's noise and length of θ where it takes them."""
         if self.settings.get("policies", 1) > horizon:
             raise UnsuitableError(f"{self.settings['policies']} policies do not fit into {horizon} decisions.")
         grid = {} if self.grid is None else {"grid": self.grid(horizon)}
@@ -191,7 +191,7 @@ def _rare(
 ENTRANTS: dict[str, Entrant] = {
     **_rare("foresight"),
     "foresight 16": Entrant(learner="foresight", kind="other", settings={"policies": 16}),
-    # for contexts or a θ that change: some policies kept back, older batches counted less
+    # for contexts or a θ that change: policies in reserve, older batches discounted
     "foresight reserve 2": Entrant(learner="foresight", kind="rare", settings={"reserve": 2}, slow=True),
     "foresight 16 reserve 4": Entrant(
         learner="foresight", kind="other", settings={"policies": 16, "reserve": 4}, slow=True

@@ -159,7 +159,7 @@ class Counterexample:
     arms: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        set_size(whole("dim", self.dim, low=2), self.dim)  # as many sets of two arms there are
+        set_size(whole("dim", self.dim, low=2), self.dim)  # the number of sets of two arms
         whole("sample", self.sample, low=self.dim)
 
     @property
@@ -253,7 +253,7 @@ class PlainArms:
 
     @property
     def dim(self) -> int:
-        """As many as there are arms."""
+        """The number of arms."""
         return self.arms
 
     def draw(self, count: int, *, seed: int, first: int = 0) -> ContextSets:

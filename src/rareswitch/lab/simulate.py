@@ -31,7 +31,7 @@ class Run:
     seconds: float
     #: Decision counts at which the regret was read off, increasing, the last the horizon.
     times: IntArray
-    #: Regret after so many decisions.
+    #: Regret after each of ``times`` decisions.
     regrets: FloatArray
     #: (updates,) the decision count at which each policy retired; empty for a learner that changes at every step.
     batch_ends: IntArray
@@ -209,7 +209,7 @@ def check_run(learner: Learner, world: World, *, horizon: int | None, seed: int,
     whole("seed", seed, low=0)
     known = learner.clock.horizon if learner.horizon is None else learner.horizon
     if known is None and horizon is None:
-        raise ParameterError(f"{learner.name} does not know its horizon: say how many decisions, horizon=….")
+        raise ParameterError(f"{learner.name} does not know its horizon: give the number of decisions, horizon=….")
     total = whole("horizon", known if horizon is None else horizon, low=2)
     if known is not None and known != total:
         raise ParameterError(f"the learner is for {known} decisions, and {total} were asked for. Leave horizon out.")
@@ -253,7 +253,7 @@ def simulate(
     seed
         Keys contexts, hidden parameter, noise and decisions. Two learners with the same seed see the same world.
     horizon
-        How many decisions; the learner's own by default. It must be given where the learner does not know it.
+        The number of decisions; the learner's own by default. Required where the learner has none.
     cap
         The most policies that may be deployed, the first included. The loop holds to it: when they are used up, the
         last one decides to the end, whatever the learner's clock says.

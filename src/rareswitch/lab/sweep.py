@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def learner_for(world: World, name: str, *, horizon: int, seed: int, noise: float, **settings: Any) -> Learner:
-    """The learner of that name with the sizes of the world; it is told noise, norm and seed if it wants to know.
+    """The learner of that name with the sizes of the world, and noise, norm and seed where it takes them.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def budgeted(name: str, *, policies: int, dim: int, horizon: int) -> tuple[str, 
     """The learner, and the settings with which it spreads ``policies`` policies over its run; none if it cannot.
 
     Learners that would change at every step are replaced by those that learn by batch. Those that wait for growing
-    determinants get the C by which a determinant can grow so many times, (1 + T/d)^(d/policies), or their usual 2 if
+    determinants get the C by which one can grow ``policies`` times, (1 + T/d)^(d/policies), or their usual 2 if
     that is less. That is a plan and no promise: a cap holds because the loop enforces it.
 
     >>> budgeted("linucb", policies=4, dim=2, horizon=1000)

@@ -40,7 +40,7 @@ class Traffic:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TrafficResult:
-    """What came of some simulated days."""
+    """The result of simulated days."""
 
     decisions: int
     #: Rewards that came, repetitions included.

@@ -108,7 +108,7 @@ class BatchedLearner(GridLearner):
         return self.pace()
 
     def intervals(self, policies: int) -> Intervals:
-        """Those of a run with so many batches."""
+        """Those of a run with this number of batches."""
         return self.independent(batches=policies, ridge_constant=self.ridge_constant)
 
 

@@ -200,8 +200,8 @@ class Foresight(Learner):
             raise ParameterError("give policies, for a geometric grid of that many batches, or a grid; not both.")
         if self.reserve and (self.grid is not None or self.horizon is None):
             raise ParameterError(
-                f"reserve={self.reserve} policies are kept back of a geometric schedule up to a horizon: give the "
-                "horizon, and no grid."
+                f"reserve={self.reserve} policies are held in reserve of a geometric schedule up to a horizon: give "
+                "the horizon, and no grid."
             )
         if self.grid is not None:
             return as_grid("grid", self.grid)

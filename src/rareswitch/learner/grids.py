@@ -258,7 +258,7 @@ Forecast = int | Sequence[int]
 def batch_sizes_of(forecast: Forecast, *, start: int, policies: Callable[[int], int]) -> tuple[int, ...]:
     """Decisions of each batch to come; none where the run ends.
 
-    A number of decisions in all is spread over as many policies as ``policies`` says of it, so that all decisions so
+    A number of decisions in all is spread over ``policies`` of it, so that all decisions so
     far grow by the same factor from one update to the next.
 
     >>> batch_sizes_of([300, 700], start=40, policies=lambda decisions: 5)

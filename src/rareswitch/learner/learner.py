@@ -182,7 +182,7 @@ class Learner(ABC):
         new, state = self.parts.rule.next(ended), ended.state
         policy = _carrying(new.policy, state.policy.features, state.policy.min_propensity)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in ended.past)}:
-            policy = replace(policy, edition=state.policies)  # so that the rows of the two batches can be told apart
+            policy = replace(policy, edition=state.policies)  # so that the rows of the two batches can be distinguished
         note = self._note(new, ended)
         return replace(
             state,

@@ -120,7 +120,7 @@ class ThompsonSampling(IntervalLearner):
 
 @dataclass(frozen=True, kw_only=True)
 class StaleThompsonSampling(StaleLearner, ThompsonSampling):
-    """Thompson sampling of practice, updated by batch, by as many frozen draws as ``draws`` says. It has no bound.
+    """Thompson sampling of practice, updated by batch, with ``draws`` frozen draws. It has no bound.
 
     >>> StaleThompsonSampling(dim=3, arms=4, horizon=1000).begin().policy.sampler.draws.shape
     (128, 3)

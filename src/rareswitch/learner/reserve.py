@@ -26,7 +26,7 @@ NOVEL = 2.0
 ERRORS = 3.0
 #: A direction in which fewer decisions than this taught anything is hardly known.
 KNOWN = 5.0
-#: Decisions for each feature before which rare and new cannot be told apart.
+#: Decisions for each feature before which rare and new cannot be distinguished.
 LEAST_SEEN = 10
 #: How much must have been gathered of what is new before it is worth an update; see :meth:`Reserve._worth`.
 ENOUGH = 4.0

@@ -32,7 +32,7 @@ HIGH = 1e3
 TOO_HIGH = 1e6
 #: Rewards of which a level is refused: fewer may be alike by chance.
 FEW = 10
-#: By how many variances of a reward a constant must explain more than all features do, for it to be said.
+#: Variances of a reward by which a constant must explain more than all features do, for a warning.
 NOTICED = 50.0
 #: Standard deviations from the mean beyond which a reward is an outlier. Exponential rewards come as far only in
 #: batches of 400,000; of a hundred rewards whose largest lies there it holds most of the sum of squares.
@@ -77,7 +77,7 @@ class RewardRange(NamedTuple):
 
 
 def check_scales(extent: RewardRange, count: int, *, intercept: bool, in_unit_ball: bool, remedy: str) -> None:
-    """Refuse a batch of so many rows whose sums lose what they tell: all too small, or a level that fills all digits.
+    """Refuse a batch whose sums lose information: all too small, or a level that fills all digits.
 
     Where there is an intercept the level is taken off, and rewards that are all the same have no spread to lose.
     """
@@ -326,7 +326,7 @@ class State:
     batch_sizes: tuple[int, ...]
     #: Of all decisions that were learned from, one for each linear model.
     sums: tuple[Stats, ...]
-    #: The batches that were learned from; none are told apart by learners that change at every step.
+    #: The batches that were learned from; none for learners that change at every step.
     past: tuple[Batch, ...] = ()
     #: Decisions of a log that were learned from before the first one, none of this run; they are not counted in it.
     warm: Batch | None = None

@@ -116,7 +116,7 @@ class Batched(Proved):
         return min(horizon, self.enough(horizon))
 
     def scale_with(self, dim: int, arms: int, policies: int) -> tuple[str, float]:
-        """The scale with so many batches, in words and its value: with two of them no learned design is used."""
+        """The scale with this number of batches, in words and as a value: two batches use no learned design."""
         return self.scaled(dim, arms, self.share if policies > 2 else 1.0)
 
     def regret(self, dim: int, arms: int, horizon: int, policies: int) -> tuple[str, float]:
@@ -140,7 +140,7 @@ class Switching(Proved):
         return self.layers(dim) * DeterminantGrowth(horizon=horizon, factor=growth).most(dim, 1.0)
 
     def growth(self, dim: int, horizon: int, policies: int) -> float:
-        """The C with which a run deploys at most so many, at least 2; infinite if there is none."""
+        """The C with which a run deploys at most this number of policies, at least 2; infinite if there is none."""
         if policies >= self.policies(dim, horizon):
             return 2.0
         left = policies // self.layers(dim) - 1
@@ -261,7 +261,7 @@ def proved_rate(learner: Learner, contexts: Contexts | None = None) -> str:
 
 
 def _rate_on_grid(learner: BatchedLearner, contexts: Contexts | None) -> str:
-    """That of the paper's grid with as many batches; on another grid, times what that pays more."""
+    """The bound of the paper's grid with the same number of batches, times the extra cost of another grid."""
     proved = guarantee_of(learner.name, contexts)
     if proved is None:
         return learner.regret if contexts is None else "none"

@@ -30,7 +30,7 @@ class Option(Result, frozen=True, kw_only=True):
 
 
 class Need(Result, frozen=True, kw_only=True):
-    """How many policies a rate takes, and what fewer cost: the proved regret as a multiple of the best of its kind."""
+    """Policies that a rate takes, and what fewer cost: the proved regret as a multiple of the best of its kind."""
 
     policies: int
     rate: str

@@ -29,7 +29,7 @@ _DAYS = {"day": 1, "week": 7}
 _SHORTEST_PERIOD = 60.0
 #: Policies, where neither the schedule nor the learner says how many.
 POLICIES = 8
-#: By so many seconds a week from meeting to meeting may be shorter than seven days: clocks change.
+#: Seconds by which a week between meetings may be shorter than seven days: clocks change.
 _CLOCKS = 3601.0
 #: The least decisions in the rest of a run for which something is planned.
 _SHORTEST_RUN = 2.0
@@ -81,7 +81,7 @@ class Manual(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class AfterCounts(Schedule):
-    """After so many decisions, again and again; or where batches end, counted from the beginning.
+    """After a number of decisions, repeatedly; or at a list of batch ends, counted from the beginning.
 
     >>> AfterCounts(decisions=1000).ends(Progress.beginning(0.0))
     (End(decisions=1000, at=None), End(decisions=2000, at=None), End(decisions=3000, at=None))
@@ -139,7 +139,7 @@ def _counted(before: int, lengths: Iterable[int]) -> tuple[End, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Periodic(Schedule):
-    """Every week or day, every so many hours, or every Monday, for so many times.
+    """Every week, day, number of hours or weekday, for a number of times.
 
     Days and weeks are those of the time zone: 09:00 stays 09:00 when clocks change.
 
@@ -233,7 +233,7 @@ class Periodic(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class BestSchedule(Schedule):
-    """At most so many updates, at the times that cost least by the model of the regret.
+    """At most this number of updates, at the times that cost least by the model of the regret.
 
     Either ``decisions`` says how many there will be in all, and updates are due after counts of them; or ``rate`` and
     ``end`` say how many come a day and until when, and updates have dates. Dates move with the rate that is seen.
@@ -376,7 +376,7 @@ class BestSchedule(Schedule):
         return sorted(at for dates in each for at in takewhile(lambda at: at < self.end, dates))
 
     def expected_rate(self, progress: Progress) -> float:
-        """Decisions a second: what was told, which counts as the decisions that a first policy needs, and what came."""
+        """Decisions a second: ``rate``, which weighs as the decisions of a first policy, and the observed rate."""
         assert self.rate is not None
         worth = PER_FEATURE * (self.dim or 1)
         return (progress.total + worth) / (progress.now - progress.created + worth * DAY / self.rate)

@@ -200,8 +200,8 @@ def load_key(path: str | Path) -> Key:
     secret = isinstance(key, HmacKey) or key.private is not None
     if secret and os.name == "posix" and mode & 0o077:
         raise FileFormatError(
-            f"{path}: holds a secret, and others than its owner may read or change it (mode {mode:04o}). Make a new "
-            f"key if they may have done so; otherwise close the file: chmod 600 {path}"
+            f"{path}: holds a secret, and users other than its owner may read or change it (mode {mode:04o}). Make a "
+            f"new key if they may have done so; otherwise close the file: chmod 600 {path}"
         )
     return key
 

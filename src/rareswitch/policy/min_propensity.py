@@ -96,8 +96,8 @@ class MinPropensity:
             raise ParameterError(
                 f"protected must be given: this policy has a minimum propensity for the arms "
                 f"{', '.join(self.arms or ()):.100}, and "
-                f"must be told where they stand: booleans of shape {shape}. Requests of records, and experiments, tell "
-                "it by the ids of arms."
+                f"needs their positions: booleans of shape {shape}. Requests of records, and experiments, take them "
+                "from the ids of arms."
             )
         unmasked("protected", protected, "Say of every arm whether it is protected: protected.filled(False).")
         try:

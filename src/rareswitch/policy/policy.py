@@ -196,7 +196,7 @@ class Policy:
             The names of the decisions: n of them, or a single one for one set. Each is a whole number 0 ≤ id < 2⁶³ or
             a string of 1 to 128 bytes; see :func:`rareswitch.core.rng.id_keys`.
         seed
-            The randomness of a decision hangs on seed and id alone, however the sets are split or ordered.
+            The randomness of a decision depends on seed and id alone, however the sets are split or ordered.
         baseline
             The place of the arm that the caller would show in each set, (n,), or one number for one set. Needed by a
             first policy that was begun with a baseline; others do not look at it.

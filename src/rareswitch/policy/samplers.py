@@ -199,7 +199,7 @@ def layered_arms(  # type: ignore[no-untyped-def]
 
 
 class FittedSampler(ABC):
-    """A sampler with parameters of so many features, whose probabilities a kernel fills in."""
+    """A sampler with parameters of ``dim`` features, whose probabilities a kernel fills in."""
 
     #: The field whose last axis are the features.
     fitted: ClassVar[str] = "estimate"

@@ -36,7 +36,7 @@ def draw_effects(effects: Effects) -> Any:
     if effects.correction != "none":
         what += ", those of the groups hold together" if effects.by else ", which hold together"
     if effects.differ is not None:
-        said = "differs" if effects.differ.p_value < 1.0 - effects.level else "is not seen to differ"
+        said = "differs" if effects.differ.p_value < 1.0 - effects.level else "does not clearly differ"
         what += f"; the effect {said} between groups (p = {effects.differ.p_value:.2g})"
     return _drawn(lines[:MOST_ROWS], _effects_headline(effects), what, estimated=bool(effects.estimated))
 
@@ -85,7 +85,7 @@ def _effects_headline(effects: Effects) -> str:
     """What to see."""
     answered = [(effect, effect.interval) for effect in effects.effects if effect.interval is not None]
     if not answered:
-        return "the log cannot tell what arms do"
+        return "no effect is identifiable from this log"
     clear = [(effect, interval) for effect, interval in answered if not interval.low <= 0.0 <= interval.high]
     if not clear:
         return "no effect is known to be other than nothing"

@@ -97,7 +97,7 @@ def _counts(effects: Effects) -> str:
 
 def _differ_text(effects: Effects) -> str:
     assert effects.differ is not None
-    said = "differs" if effects.differ.p_value < 1.0 - effects.level else "is not seen to differ"
+    said = "differs" if effects.differ.p_value < 1.0 - effects.level else "does not clearly differ"
     return f"The effect {said} between groups (p = {effects.differ.p_value:.2g}, Cochran's Q)."
 
 
@@ -120,7 +120,7 @@ def _used(batches: Sequence[BatchPart]) -> str:
 
 
 def _notes(notes: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Sequence[str]) -> list[str]:
-    """Refusals and cautions, each said once with the names it is about."""
+    """Refusals and cautions, each once with the names it is about."""
     lines: list[str] = []
     for title, which in (("Not identifiable", 1), ("Bear in mind", 2)):
         about: dict[str, list[str]] = {}

@@ -99,7 +99,7 @@ def _draw_values(panel: Any, evaluation: Evaluation) -> None:
     )
     panel.set_xlabel(
         f"reward per decision, {kind} (thick: all batches;\n"
-        f"thin: each batch, the first on top;\nhollow: cannot be told from what was earned){about}",
+        f"thin: each batch, the first on top;\nhollow: not distinguishable from the earned value){about}",
         fontsize=9.5,
     )
     panel.set_title("what it would have earned\n", loc="left", fontsize=11)

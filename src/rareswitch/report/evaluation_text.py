@@ -169,7 +169,7 @@ def _grounds(values: Sequence[Value]) -> str:
 
 
 def _mind(evaluation: Evaluation) -> str:
-    """What to bear in mind; what holds for all candidates is said once."""
+    """Cautions; those of all candidates are printed once."""
     items = []
     if evaluation.estimated:
         items.append(

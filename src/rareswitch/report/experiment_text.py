@@ -25,7 +25,7 @@ from rareswitch.report.numerals import bounds_text, decimals, number_text
 from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text
 from rareswitch.version import __version__
 
-#: Fields that were not as described, of which the text of a status tells.
+#: Fields with unexpected values that the text of a status names, at most.
 MOST_FIELDS = 20
 #: Differences of log-likelihoods that are worth a word.
 HELD_OUT = 0.05
@@ -317,7 +317,7 @@ def verification_text(verification: Verification, *, cli: bool = False) -> str:
 
 @as_text.register
 def import_text(report: ImportReport, *, cli: bool = False) -> str:
-    """What became of the rows of a log."""
+    """The rows of a log, by what the import did with them."""
     counts = {
         "of decisions that are new": report.new,
         "with a reward that is new, of decisions known before": report.rewarded,

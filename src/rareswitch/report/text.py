@@ -201,7 +201,7 @@ def _advice(result: Recommendation) -> str:
         )
     else:
         lines.append(
-            "With so few policies no learner has a bound below T. Leave --policies out to see how many it takes."
+            "With this few policies no learner has a bound below T. Leave --policies out to see the number it takes."
         )
     return "\n".join(map(_wrapped, lines))
 

@@ -1,4 +1,4 @@
-"""What is read of an experiment: decisions with their rewards as columns, and how many there are.
+"""What is read of an experiment: decisions with their rewards as columns, and their number.
 
 Decisions are read in ranges of sequence numbers, checked and joined with their rewards.
 
@@ -222,7 +222,7 @@ class ReadSlice(NamedTuple):
 
 
 def damaged(name: str, text: str) -> StoreError:
-    """What is said where a store does not hold what it should."""
+    """The error for a store that does not hold what it should."""
     return StoreError(
         f"the store of experiment '{name}' is damaged: it should hold {text}. Nothing was learned from it. Restore a "
         "backup."
@@ -230,7 +230,7 @@ def damaged(name: str, text: str) -> StoreError:
 
 
 def damaged_row(name: str, kind: str, seq: int) -> StoreError:
-    """What is said of a row that is not what was kept."""
+    """The error for a row that is not what was stored."""
     return StoreError(
         f"the store of experiment '{name}' is damaged: the {kind} {seq} (by its sequence number) does not match its "
         "checksum. Nothing was learned from it. Restore a backup."

@@ -28,7 +28,7 @@ Values: TypeAlias = Any
 
 
 class Cursor(Protocol):
-    """What came of a statement."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...

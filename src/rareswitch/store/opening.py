@@ -17,7 +17,7 @@ def open_store(url: str, name: str) -> Store:
         ``memory:``; ``sqlite:///spring.db`` (four slashes before an absolute path) or a path that ends in ``.db``,
         ``.sqlite`` or ``.sqlite3``; ``postgresql://user:password@host/database``.
     name
-        Of the experiment: a database holds as many as one likes.
+        Of the experiment: a database holds any number of them.
 
     Examples
     --------

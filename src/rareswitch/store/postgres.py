@@ -13,7 +13,7 @@ from rareswitch.store.store import OWN, Store
 if TYPE_CHECKING:
     import psycopg
 
-#: By which our advisory locks are told from those of others.
+#: Distinguishes our advisory locks from those of other applications.
 LOCKS = 0x72617265
 _NEXT = "nextval(pg_get_serial_sequence('rareswitch_rewards', 'seq'))"
 #: What a server says when trying again does not help.

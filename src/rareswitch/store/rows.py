@@ -129,7 +129,7 @@ class VersionRow(NamedTuple):
     state: bytes
     #: What it was learned from; empty for the first.
     summaries: bytes
-    #: JSON: what was frozen when its update started, and what came of it.
+    #: JSON: what was frozen when its update started, and its result.
     report: str
     #: JSON; of an experiment that is not signed, a hash.
     signature: str
@@ -258,7 +258,7 @@ def of_rewards(rows: Sequence[RewardRow], superseded: Sequence[int] | None = Non
 
 
 def _of_bytes(parts: Sequence[bytes], count: int) -> list[int]:
-    """The checksums of so many rows of one length, which lie one after the other."""
+    """The checksums of rows of one length, which lie one after the other."""
     if not count:
         return []
     numbers: list[int] = checksums(np.frombuffer(b"".join(parts), dtype="<u8").reshape(count, -1)).tolist()

@@ -141,7 +141,7 @@ class Store(Database):
 
     @cached_property
     def number(self) -> int:
-        """By which the rows of this experiment are told from others."""
+        """The number of this experiment in its rows."""
         rows = self._rows("SELECT number FROM rareswitch_experiments WHERE name = ?", self.name)
         if not rows:
             known = ", ".join(f"'{name}'" for name in self.names()[:20]) or "none"

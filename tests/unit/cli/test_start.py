@@ -46,7 +46,7 @@ assert main(["warm-up"]) == 0
 for module in pkgutil.walk_packages(rareswitch.__path__, "rareswitch."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-used = [kernel for kernel in kernels if "made" in vars(kernel) and kernel.made.signatures]
+used = [kernel for kernel in kernels if "numba_dispatcher" in vars(kernel) and kernel.numba_dispatcher.signatures]
 for kernel in used:  # those that a kernel calls are a part of its machine code
     names = kernel.function.__code__.co_names
     called = (kernel.function.__globals__.get(name) for name in names)

@@ -52,7 +52,7 @@ def test_a_horizon_is_given_where_it_is_not_known() -> None:
     assert growing.batch_ends.tolist() == [30, 75, 187, 300]
     assert simulate(Foresight(dim=3, policies=2), WORLD, seed=1, horizon=300).policies == 2
     assert simulate(Foresight(dim=3, grid=[20, 300]), WORLD, seed=1).horizon == 300
-    with pytest.raises(ParameterError, match="foresight does not know its horizon: say how many decisions, horizon="):
+    with pytest.raises(ParameterError, match="does not know its horizon: give the number of decisions, horizon="):
         simulate(Foresight(dim=3), WORLD, seed=1)
     with pytest.raises(ParameterError, match="the learner is for 100 decisions, and 200 were asked for"):
         simulate(learner(100), WORLD, seed=1, horizon=200)

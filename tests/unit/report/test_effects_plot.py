@@ -45,7 +45,7 @@ def test_groups_stand_below_all() -> None:
 def test_what_has_no_answer_says_why() -> None:
     found = effects(log_of([0.0, 0.0]).select(slice(40)), "arm 1", "arm 0")
     made = draw_effects(found)
-    assert made.get_suptitle() == "the log cannot tell what arms do"
+    assert made.get_suptitle() == "no effect is identifiable from this log"
     assert any("not identifiable" in text.get_text() for text in made.axes[0].texts)
 
 

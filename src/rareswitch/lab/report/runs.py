@@ -127,7 +127,7 @@ def regret_ratio(own: FloatArray, other: FloatArray) -> Ratio:
 
 
 def resolution(ratios: Iterable[Ratio]) -> str:
-    """What is said below a table of ratios, as a sentence or two: how many are not resolved, and what would help."""
+    """The notes below a table of ratios: the number that is not resolved, and what would help."""
     ratios = list(ratios)
     if any(math.isnan(ratio.low) for ratio in ratios):
         fewest = min(ratio.seeds for ratio in ratios)
@@ -153,7 +153,7 @@ def lifted(regret: float | FloatArray) -> FloatArray:
 
 
 def short(value: float) -> str:
-    """A ratio with as many digits as one reads.
+    """A ratio with the digits that are worth reading.
 
     >>> short(1.2345), short(1234.5)
     ('1.23', '1,234')
@@ -342,7 +342,7 @@ def run_table(runs: Sequence[Run]) -> str:
             numbers += compared[g].cells if g in compared else [""] * len(HEADER)
         rows.append([*names, *numbers, f"{g.seconds:.2f}"])
     shared: list[str] = []
-    for k, text in ((3, "{} seeds"), (2, "T = {}"), (1, "{}")):  # what is the same everywhere is said once
+    for k, text in ((3, "{} seeds"), (2, "T = {}"), (1, "{}")):  # what is the same everywhere is shown once
         values = {row[k] for row in rows}
         if len(values) == 1:
             shared.insert(0, "one seed" if (k, values) == (3, {"1"}) else text.format(*values))

@@ -256,7 +256,7 @@ class Standings:
         gaps = np.delete(self.gaps, self.best)[np.delete(self.left, self.best)]
         widths = 2.0 * noise**2 * np.einsum("nd,dn->n", between, np.linalg.solve(self.precision, between.T))
         with np.errstate(divide="ignore", invalid="ignore"):
-            # a copy of the best one need not be told from it
+            # a copy of the best one need not be distinguished from it
             return float(np.where(widths > 0.0, gaps**2 / widths, np.inf).min(initial=np.inf))
 
 
@@ -336,7 +336,7 @@ class ExploreEliminateExploit(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class ByRule(Clock):
-    """A first batch of so many decisions; how long those after it are, the rule says when it makes their policies.
+    """A first batch of a number of decisions; the rule sets the lengths of later ones when it makes their policies.
 
     >>> ByRule(horizon=100, first=20).begin()
     (20, 80)
@@ -401,7 +401,7 @@ def cheapest_allocation(actions: npt.ArrayLike, gaps: npt.ArrayLike, *, tol: flo
     """How often to play each action, at the least cost Σ w_x·gap_x, such that xᵀH⁻¹x ≤ gap_x²/2 with H = Σ w_x·xxᵀ.
 
     These plays, times σ² ln T, are what the best possible learner makes of the worse actions as T grows (Lattimore and
-    Szepesvári 2017). The best one costs nothing and is taken to be played for ever: its entry is inf.
+    Szepesvári 2017). The best one costs nothing and is played without end: its entry is inf.
 
     Parameters
     ----------

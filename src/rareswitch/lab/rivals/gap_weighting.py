@@ -149,7 +149,7 @@ class Falcon(GridLearner):
     The estimate of epoch m rests on the n decisions of the epoch before it alone, and γ = ½·√(K/ℰ), where
     ℰ = σ²·(√d + √(2 ln(2m²/δ)))²/n bounds the error of least squares on them with probability 1 - δ/(2m²). The first
     epoch is uniform. Epochs double by default; ``paper_grid(T)`` is the O(log log T) schedule, and ``policies`` gives
-    that grid with so many.
+    that grid with this number of policies.
 
     >>> Falcon(dim=5, arms=10, horizon=100).clock.ends
     (2, 4, 8, 16, 32, 64, 100)

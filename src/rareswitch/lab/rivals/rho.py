@@ -227,7 +227,7 @@ def stakes_of(forecast: tuple[int, ...], weight: float | None) -> Stakes:
 
 
 def parts_of(weights: FloatArray, parts: int = PARTS) -> IntArray:
-    """(m,) how many of so many equal parts each of the weights gets, by largest remainders, in lowest terms.
+    """(m,) the number of equal parts that each of the weights gets, by largest remainders, in lowest terms.
 
     >>> parts_of(np.array([0.5, 0.26, 0.24]), 100).tolist()
     [25, 13, 12]
@@ -245,7 +245,7 @@ class RHO(StaleLearner):
 
     Residual-horizon optimisation (Che and Namkoong, arXiv:2303.11582; with contexts AExGym, arXiv:2408.04570) plans at
     each update one way of playing the batches to come, by gradient ascent on the reward that the belief expects of it,
-    and plans anew after the next batch. It is told the noise σ and the prior N(0, norm²·I).
+    and plans anew after the next batch. It takes the noise σ and the prior N(0, norm²·I).
 
     The papers optimise a table of probabilities, one row for each context that is about to be decided. A frozen policy
     must decide about contexts that nobody has seen, so here the probability is divided among 127 parameters, the

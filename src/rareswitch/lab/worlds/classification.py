@@ -223,7 +223,7 @@ class ClassificationWorld(TableWorld):
     def of_columns(
         cls, name: str, columns: npt.ArrayLike, labels: IntArray, *, components: int = COMPONENTS, remarks: str = ""
     ) -> Self:
-        """The world of columns (examples, p): standardised, at most so many principal components, and a constant.
+        """The world of columns (examples, p): standardised, ``components`` principal components or fewer, a constant.
 
         Columns without spread are left out.
 
@@ -282,7 +282,7 @@ class ClassificationWorld(TableWorld):
 
 
 def principal_scores(centred: FloatArray, components: int) -> FloatArray:
-    """Centred rows (n, p) on their first principal axes, at most so many; signs are those of the largest loadings."""
+    """Centred rows (n, p) on their first principal axes; signs are those of the largest loadings."""
     _, values, axes = np.linalg.svd(centred, full_matrices=False)
     axes = axes[: min(components, int((values > 1e-9 * values[0]).sum()))]
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])

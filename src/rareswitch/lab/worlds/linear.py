@@ -79,7 +79,7 @@ class PlainWorld(NoisyRewards):
 
     @property
     def dim(self) -> int:
-        """As many as there are arms."""
+        """The number of arms."""
         return self.arms
 
     def theta(self, seed: int) -> FloatArray:
@@ -176,7 +176,7 @@ class HeavyTailsWorld:
     arms: int = 10
     dim: int = 8
     width: float = 0.35
-    #: σ as learners are told it: at the width of 0.35 about the standard deviation, which is √3 times the width.
+    #: σ as learners take it: at the width of 0.35 about the standard deviation, which is √3 times the width.
     noise_scale: ClassVar[float] = 0.6
 
     def __post_init__(self) -> None:

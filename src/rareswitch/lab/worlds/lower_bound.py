@@ -23,11 +23,11 @@ _NOISE = GaussianNoise(1.0)
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LowerBoundWorld(NoisyRewards):
-    """Two arms that cannot be told apart until the last moment, stage after stage: an update is needed in each.
+    """Two arms that cannot be distinguished until the last moment, stage after stage: an update is needed in each.
 
     Every pair of dimensions owns an interval of T' = 2T/d rounds, cut into L stages of equal length. With
     υ = √T'^(-1/(L+1)), z_j = υ^(-(j+1))/√T' and ψ_j(u) = ½ + Σ_{i≤j} u_i·υ^i, the pair's θ is (ψ_L(u), ⅔), and the
-    arms of stage j are (z_j, 0) and (0, 3/2·z_j·ψ_{j-1}(u)): the better one is told by u_j, of which all earlier
+    arms of stage j are (z_j, 0) and (0, 3/2·z_j·ψ_{j-1}(u)): the better one is decided by u_j, of which all earlier
     rewards tell next to nothing. Instances whose signs agree up to j have the same contexts up to stage j + 1.
 
     The printed vectors leave the unit ball for larger υ and d. By default contexts and θ are scaled into it, each
@@ -36,7 +36,7 @@ class LowerBoundWorld(NoisyRewards):
     Parameters
     ----------
     horizon
-        T; the world has so many rounds.
+        T; the number of rounds of the world.
     stages
         L, for each pair of dimensions, such that υ < ½: at most :func:`most_stages`.
     dim

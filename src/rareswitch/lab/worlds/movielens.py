@@ -122,7 +122,7 @@ class MovieLensWorld(NoisyRewards):
 
 
 def _different(numbers: FloatArray, many: int) -> IntArray:
-    """As many different places among ``many`` as each row of uniform numbers (n, K) has, by Floyd's algorithm."""
+    """K different places among ``many`` for each row of uniform numbers (n, K), by Floyd's algorithm."""
     chosen = np.empty(numbers.shape, dtype=np.int64)
     for k, last in enumerate(range(many - numbers.shape[1], many)):
         drawn = np.floor(numbers[:, k] * (last + 1)).astype(np.int64)

@@ -59,7 +59,7 @@ _MOST_ENTRIES = 1 << 27
 
 
 def fitting(fields: Sequence[Field], columns: int, *, blocks: int = 1, besides: int = 0) -> list[Field]:
-    """The fields that fit into so many columns beside others, the narrowest first; each is there ``blocks`` times.
+    """The fields that fit into ``columns`` beside others, the narrowest first; each is there ``blocks`` times.
 
     An error where not even one fits.
     """
@@ -76,7 +76,7 @@ def fitting(fields: Sequence[Field], columns: int, *, blocks: int = 1, besides: 
 
 
 def remarks_of(features: Features, encoded: Encoded, *, beyond: Collection[str] = (), columns: int = 0) -> str:
-    """What was left out of a table, of it what did not fit into so many columns, and what was clipped."""
+    """What was left out of a table, with the fields that did not fit into ``columns``, and what was clipped."""
     fields = {*beyond, *(field.name for field in features.fields)}
     left = [f"{name} ({why})" for name, why in features.seen.items() if name not in fields]
     said = [f"Left out: {'; '.join(left)}."] if left else []

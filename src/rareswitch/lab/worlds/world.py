@@ -135,7 +135,7 @@ class World(Protocol):
 
 
 def check_ended(world: str, rounds: int, first: int, count: int) -> None:
-    """Refuse rounds past the end of a world of so many rounds."""
+    """Refuse rounds past the end of a world of ``rounds`` rounds."""
     last = whole("first", first, low=0) + whole("count", count, low=0)
     if last > rounds:
         what = f"{world} has {rounds} rounds, 0 to {rounds - 1}; rounds {first} to {last - 1} were asked for"
