@@ -106,7 +106,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
     add_columns(parser)
     add_key_options(parser, "key file: verify the experiment")
-    add_options(parser, now="attribution windows as of this time, for an experiment (default: now)")
+    add_options(parser, now="attribution windows as of this time, for an experiment (default: its last decision)")
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:

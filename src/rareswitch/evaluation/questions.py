@@ -55,10 +55,11 @@ class Settings:
         """The level of one interval."""
         return 1.0 - (1.0 - self.level) / max(1, self.questions)
 
-    def interval(self, terms: list[BatchMean], *, more: float = 0.0) -> Interval:
+    def interval(self, terms: list[BatchMean], *, more: float = 0.0, anytime: bool | None = None) -> Interval:
         """Of a sum over batches; ``more`` is added at both ends."""
-        one = combined(terms, level=self.level_of_each, anytime=self.anytime)
-        return replace(one, low=one.low - more, high=one.high + more, level=self.level)
+        anytime = self.anytime if anytime is None else anytime
+        interval = combined(terms, level=self.level_of_each, anytime=anytime)
+        return replace(interval, low=interval.low - more, high=interval.high + more, level=self.level)
 
 
 _WEEK = 7 * 86400.0
@@ -155,20 +156,20 @@ class Question:
         """What a batch says of the value."""
         return term_of(row_scores(estimator, self.columns[batch]))
 
-    def value(self, estimator: Estimator) -> Interval:
-        """The value by an estimator."""
+    def value(self, estimator: Estimator, *, anytime: bool) -> Interval:
+        """The value by an estimator, for one look or for all of them."""
         shares, settings = self.shares(self.settings.pooling), self.settings
         terms = [self.term(batch, estimator).scaled(share) for batch, share in shares.items()]
-        one = settings.interval(terms, more=self._missed)
+        interval = settings.interval(terms, more=self._missed, anytime=anytime)
         if settings.bounds is None:
-            return one
-        low, high = settings.bounds
-        if settings.anytime:
+            return interval
+        low, high, value = *settings.bounds, interval.value
+        if anytime:
             weights, rewards = (np.concatenate([self.columns[batch][at] for batch in self.able]) for at in (1, 0))
             exact = bounded(weights, rewards, low=low, high=high, level=settings.level_of_each)
-            once = replace(settings, anytime=False).interval(terms, more=self._missed)
-            one = replace(one, low=min(exact.low, once.low), high=max(exact.high, once.high))
-        return replace(one, low=min(max(one.low, low), one.value), high=max(min(one.high, high), one.value))
+            once = settings.interval(terms, more=self._missed, anytime=False)
+            interval = replace(interval, low=min(exact.low, once.low), high=max(exact.high, once.high))
+        return replace(interval, low=min(max(interval.low, low), value), high=max(min(interval.high, high), value))
 
     def naive(self) -> Interval:
         """As if all rows were one sample, by SNIPS."""
@@ -343,11 +344,10 @@ def value_of(question: Question, log: Source) -> Value:
     )
     if not answered:
         return value
-    once = replace(question, settings=replace(settings, anytime=False))
     return replace(
         value,
-        interval=question.value(settings.estimator),
-        others={str(name): once.value(name) for name in ESTIMATORS},
+        interval=question.value(settings.estimator, anytime=settings.anytime),
+        others={str(name): question.value(name, anytime=False) for name in ESTIMATORS},
         naive=question.naive(),
     )
 

@@ -128,11 +128,9 @@ class CrossFitted:
             pair = [self._coefficients(batch, side) for side in (0, 1)]
             at: slice | BoolArray = slice(None) if len(log.batch_names) == 1 else log.batches == batch
             rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
-            second = half[at] == 1
-            values, others = ((rows @ one[:-1]).reshape(-1, arms) for one, _ in pair)
-            np.copyto(values, others, where=second[:, None])
-            levels = [one[-1] + level for one, level in pair]
-            found[at] = values + np.where(second, levels[1], levels[0])[:, None]
+            values = (np.stack([theta[:-1] for theta, _ in pair]) @ rows.T).reshape(2, -1, arms)  # one pass over rows
+            levels = np.array([theta[-1] + level for theta, level in pair])
+            found[at] = np.where(half[at, None] == 1, values[1], values[0]) + levels[half[at]][:, None]
         return Predicted(found[np.arange(count), log.arm_indices], found)
 
     @cached_property
@@ -421,6 +419,10 @@ class _Scorer:
         """Score some decisions; those without a reward are left out at the end, as candidates may be given by row."""
         probabilities, applies, otherwise = played(self._name, self._candidate, log)
         self._otherwise = otherwise or self._otherwise
+        if applies is not None and not applies.any():
+            nothing = np.zeros(len(log))[rewarded]
+            self._parts.append((nothing, nothing, applies[rewarded]))
+            return
         did = isinstance(self._candidate, str) and self._candidate == "logged"
         shares = probabilities[np.arange(len(log)), log.arm_indices]
         if not isinstance(rewarded, slice):

@@ -117,7 +117,7 @@ class Support:
             missed=missed,
             concentration=float(squares.sum()),
             cubes=float(np.vdot(squares, candidate)),
-            arms=candidate.shape[1] if available is None else int(available.sum(axis=1).max()),
+            arms=candidate.shape[1] if available is None or available.all() else int(available.sum(axis=1).max()),
             second=second,
             third=third,
             least=least,

@@ -362,9 +362,13 @@ class Experiment:
         return audit_decision(id, stored, self._versions.numbered(stored[0].version), request=request, **settings)
 
     def logged(self, *, now: Moment = None) -> StoredLog:
-        """The decisions so far with their rewards, as they count now: what :func:`rareswitch.evaluate` reads."""
+        """The decisions so far with their rewards, as they count then: what :func:`rareswitch.evaluate` reads.
+
+        By default windows are looked at when the last decision was made, whose clock may be a simulated one.
+        """
         upto = self.store.marks()  # before the policies are read, so that there is one for each decision
-        return log_of(self.description, self.store, self.versions, upto, seconds_of(now))
+        moment = None if now is None else seconds_of(now)
+        return log_of(self.description, self.store, self.versions, upto, moment)
 
     def verify(self) -> Verification:
         """Learn everything again from the summaries, and say which policies come out and whether they decide alike.

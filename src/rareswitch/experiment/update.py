@@ -344,7 +344,7 @@ def log_of(
     store: Store,
     versions: Sequence[Version],
     marks: Marks,
-    now: float,
+    now: float | None,
     *,
     only: int | None = None,
 ) -> StoredLog:
@@ -357,7 +357,7 @@ def log_of(
         upto=marks,
         only=only,
         window=rewards.window,
-        now=None if rewards.window is None else now,
+        now=now,
         default=rewards.default,
         sums=rewards.sums,
         keeps_records=description.keep_records,

@@ -453,9 +453,10 @@ class Block(NamedTuple):
             rule = "Write its index, from 0, in the column 'arm_index'."
             self.refuse(~known, "does not say which arm was chosen", rule)
             return indices
-        left = np.flatnonzero(~known)
-        if len(left):
-            indices[left] = self.take(left)._alike(available[left], features[left], contexts[left])
+        if not known.all():  # a slice where all are unknown: rows of vectors are much to copy
+            left = ~known if known.any() else slice(None)
+            unknown = Block(self.source, self.numbers[left], None)
+            indices[left] = unknown._alike(available[left], features[left], contexts[left])
         chosen = contexts.reshape(-1, features.shape[1]).take(np.arange(count) * available.shape[1] + indices, axis=0)
         if not np.array_equal(chosen, features):
             rule = "Write as arm_index, from 0, and as features those of the arm that was chosen."

@@ -124,7 +124,7 @@ class StoredLog:
     only
         Number of the one policy whose decisions are wanted.
     window, now, default
-        As :func:`~rareswitch.log.summarize` takes them; with a window, ``now`` is needed.
+        As :func:`~rareswitch.log.summarize` takes them; ``now`` is by default when the last decision was made.
     sums
         Whether several rewards of a decision are summed.
     keeps_records
@@ -162,9 +162,9 @@ class StoredLog:
         self.store, self.dim, self.keeps_records = store, dim, keeps_records
         self.upto = store.marks() if upto is None else upto
         self._window, self._sums = window, sums
-        counts = {one.version: one.decisions for one in store.counts(self.upto) if only in (None, one.version)}
+        counts = {count.version: count for count in store.counts(self.upto) if only in (None, count.version)}
         #: How many there are.
-        self.decisions = sum(counts.values())
+        self.decisions = sum(count.decisions for count in counts.values())
         if not counts:
             raise EmptySetError(
                 f"experiment '{store.name}' has not decided anything yet: there is nothing to evaluate."
@@ -175,9 +175,9 @@ class StoredLog:
         #: Of all versions in order, those too that have not decided yet.
         self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies}
         self._counting: dict[str, Any] = {"default": default, "window": window}
-        self._counting |= {} if window is None else {"now": now}
-        if window is not None and now is not None:
-            self.open_from = now - window
+        if window is not None:
+            self._counting["now"] = max(count.last_time for count in counts.values()) if now is None else now
+            self.open_from = self._counting["now"] - window
         if default is not None and window is None:
             self.cautions = (
                 f"there is no window, so that a decision without a reward counts as {default:g} at once, also where "

@@ -475,11 +475,12 @@ def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
     trial.decide([[1.0, 0.0], [0.0, 1.0]], id="late", now=9000.0)
     told = trial.description.rewards
     export_parts(trial.store, tmp_path, policies=[trial.policy.id], window=told.window, default=told.default)
-    kept, read = evaluate(trial.logged(now=9000.0)), evaluate(tmp_path)
-    assert kept.earned is not None
-    assert read.earned is not None
-    assert kept.earned.value == read.earned.value == 5.0
-    assert kept["uniform"].interval == read["uniform"].interval
+    stored, exported = evaluate(trial), evaluate(tmp_path)  # both as of the last decision, of a simulated clock
+    assert stored.earned is not None
+    assert exported.earned is not None
+    assert stored.earned.value == exported.earned.value == 5.0
+    assert stored["uniform"].interval == exported["uniform"].interval
+    assert "1 of 601 decisions are left out until" in " ".join(stored["uniform"].cautions)
 
 
 def test_a_policy_under_another_edition_is_the_same_policy() -> None:
