@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from harness import NOTHING, Case, FloatArray, IntArray, Row, Setup, main
 from rareswitch import Always
 from rareswitch.core import BoolArray, ContextSets, Stats, uniforms
 from rareswitch.design import Uniform
-from rareswitch.evaluation import effects
+from rareswitch.evaluation import effects, lift_of
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
@@ -814,6 +815,79 @@ def gates(setup: Setup) -> Iterator[Row]:
         yield Row(what=f"{world}: a candidate that earns 10 % more, promoted by decisions held out", measured=text)
 
 
+#: Decisions of the policies of an experiment with a holdout.
+HOLDOUT_BATCHES = (200, 500, 1000, 2000)
+
+
+def beside(sets: FloatArray) -> IntArray:
+    """The baseline: the best arms for a direction at 60° to the true one."""
+    return np.asarray((sets @ [0.5, math.sqrt(0.75), 0.0, 0.0]).argmax(axis=1))
+
+
+def holdout_run(world: str, share: float, seed: int) -> list[float]:
+    """Of an experiment with a holdout: whether the lift is answered and covered, its width, and ids that changed arm.
+
+    What is covered is the lift that its policies have on fresh requests, each with its traffic.
+    """
+    mean, clicks = GATE_WORLDS[world]
+    rng, fresh = np.random.default_rng(seed), unit_sets(20_000, np.random.default_rng(99))
+    chosen: dict[str, Any] = {"dim": 4, "horizon": sum(HOLDOUT_BATCHES), "policies": 4, "schedule": "by hand"}
+    start, truth, changed, usual = 0, 0.0, 0, beside(fresh)
+    with create("memory:", "held", seed=seed, now=0.0, baseline=True, holdout=share, **chosen) as trial:
+        for count in HOLDOUT_BATCHES:
+            sets, ids = unit_sets(count, rng), range(start, start + count)
+            named = beside(sets)
+            choices = trial.decide_many(sets, ids=ids, baseline=named.tolist(), now=0.0)
+            arms = np.array([choice.arm for choice in choices])
+            held = np.array([choice.cohort == "holdout" for choice in choices])
+            changed += int((arms != named)[held].sum())
+            means = mean(sets[np.arange(count), arms, 0])
+            rewards = (rng.random(count) < means) * 1.0 if clicks else means + rng.standard_normal(count)
+            trial.reward_many(ids, rewards.tolist(), now=0.0)
+            own = replace(trial.policy, holdout=None).probabilities(fresh, baseline=usual)
+            earned = mean(fresh[:, :, 0])
+            lift = (own * earned).sum(axis=1) - earned[np.arange(len(fresh)), usual]
+            truth += count / sum(HOLDOUT_BATCHES) * float(lift.mean())
+            start += count
+            if start < sum(HOLDOUT_BATCHES):
+                trial.advance(now=0.0, forecast=sum(HOLDOUT_BATCHES) - start)
+        (whole, *_) = lift_of(trial)
+    if whole.interval is None:
+        return [0.0, 0.0, 0.0, changed]
+    return [
+        1.0,
+        float(whole.interval.low <= truth <= whole.interval.high),
+        whole.interval.high - whole.interval.low,
+        changed,
+    ]
+
+
+def holdouts(setup: Setup) -> Iterator[Row]:
+    """How often the lift against a holdout covers, and whether its ids ever changed arm by an update."""
+    total: list[list[float]] = []
+    for world in ("linear", "a step"):
+        for share in (0.05, 0.2):
+            runs = setup.map(holdout_run, [(world, share, seed) for seed in setup.seeds])
+            answered = [run for run in runs if run[0]]
+            total += answered
+            width = f"median width {np.median([run[2] for run in answered]):.3g}; " if answered else ""
+            changed = int(sum(run[3] for run in runs))
+            yield replace(
+                rate_row(
+                    f"{world}, {share:.0%} held out: lift over the holdout",
+                    sum(run[1] == 1.0 for run in answered),
+                    len(answered),
+                    asked=False,
+                    more=width + f"{len(runs) - len(answered)} not answered",
+                ),
+                must=("no id of the holdout changes arm", changed == 0),
+            )
+    hits = sum(run[1] == 1.0 for run in total)
+    yield replace(
+        rate_row("all together", hits, len(total), asked=False), must=("at least 91 %", hits >= 0.91 * len(total))
+    )
+
+
 def certificate_run(name: str, bound: float | None, horizon: int, seed: int) -> list[Any]:
     """After each update: whether the best arms of fresh sets survive, the certificate, and the true cost."""
     world, fresh_sets = make_world(name, dim=10, arms=20, noise=0.5, horizon=horizon + 500), 500
@@ -862,6 +936,7 @@ CASES = {
     "refusals": Case(refusals, "Logs that cannot answer, and logs that can.", 10, first_seed=400),
     "sample-ratio": Case(sample_ratio, "Alarms on honest logs and on propensities that are wrong.", 120, 4),
     "gates": Case(gates, "False promotions, and the decisions that a better policy takes.", 300, 8, 10_000),
+    "holdout": Case(holdouts, "The lift over a holdout, in whole experiments.", 100, 4, 10_000),
     "certificates": Case(certificates, "Foresight's own intervals and certificates.", 20, 1, 300),
 }
 

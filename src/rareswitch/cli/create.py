@@ -47,6 +47,10 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
         "the first policy shows the baseline, named by requests or by a field of their records, and explores a little"
     )
     parser.add_argument("--baseline", nargs="?", const=True, metavar="FIELD", help=baseline)
+    holdout = (
+        "share of ids, such as 0.05, that keeps the baseline for good, to measure the lift against (needs --baseline)"
+    )
+    parser.add_argument("--holdout", type=float, metavar="SHARE", help=holdout)
     least = "minimum propensity of every offered arm, so that other policies can be evaluated from the log"
     parser.add_argument("--min-propensity", type=float, metavar="X", help=least)
     parser.add_argument(
@@ -86,7 +90,18 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
         kind=options.rewards,
         clip=options.clip,
     )
-    names = ("learner", "dim", "schedule", "baseline", "max_arms", "context_sample_rate", "keep_records", "seed", "now")
+    names = (
+        "learner",
+        "dim",
+        "schedule",
+        "baseline",
+        "holdout",
+        "max_arms",
+        "context_sample_rate",
+        "keep_records",
+        "seed",
+        "now",
+    )
     with (
         _log(options.warm_start) as log,
         create(

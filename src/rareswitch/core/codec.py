@@ -36,17 +36,23 @@ KINDS: dict[str, type[Any]] = {}
 #: Modules that are imported when a name is not known.
 EXTENSIONS = ["rareswitch.lab.rivals"]
 _NAMES: dict[type[Any], str] = {}
-#: The names of the fields that are the content of each.
+#: The names of the fields that are the content of each, and of those that are left out where they are None.
 _KEPT: dict[type[Any], list[str]] = {}
+_SPARSE: dict[type[Any], set[str]] = {}
 #: What is plain data as it is.
 _SCALARS = (str, bool, int, float, type(None))
 
 
 def kind(name: str) -> Callable[[type[T]], type[T]]:
-    """Give a dataclass its name in files. Fields with the metadata ``kept=False`` are no part of the content."""
+    """Give a dataclass its name in files.
+
+    Fields with the metadata ``kept=False`` are no part of the content; those with ``sparse=True`` are none where they
+    are None.
+    """
 
     def named(cls: type[T]) -> type[T]:
         KINDS[name], _NAMES[cls], _KEPT[cls] = cls, name, [entry.name for entry in kept_fields(cls)]
+        _SPARSE[cls] = {entry.name for entry in kept_fields(cls) if entry.metadata.get("sparse")}
         return cls
 
     return named
@@ -82,7 +88,9 @@ def plain(value: object) -> Any:
 def _plain(value: Any, path: str, arrays: Arrays) -> Any:
     name, entries = _NAMES.get(type(value)), value
     if name is not None:
+        sparse = _SPARSE[type(value)]
         entries = {entry: getattr(value, entry) for entry in _KEPT[type(value)]}
+        entries = {entry: part for entry, part in entries.items() if part is not None or entry not in sparse}
     elif isinstance(value, (tuple, list)):
         entries = dict(enumerate(value))
     elif isinstance(value, _SCALARS):

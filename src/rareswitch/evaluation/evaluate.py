@@ -119,7 +119,7 @@ def evaluate(
     return Evaluation(
         values=tuple(value_of(question, log) for question in asked.values()),
         earned=earned(scores, settings),
-        lift=lift(scores, _BASELINE, settings),
+        lift=lift(scores, _BASELINE, settings, holdout=_holdout_of(log)),
         gains=tuple(question.difference(name, "logged") for name, question in asked.items()),
         calibration=scores.calibration,
         decisions=scores.decisions,
@@ -167,5 +167,11 @@ def _bounds(bounds: tuple[float, float], rewards: FloatArray) -> tuple[float, fl
 
 def lift_of(source: Any, *, level: float = 0.95, progress: ReadProgress | None = None) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have: so far, then by week; empty where no baseline was named."""
-    scores = score(source_of(source), {_BASELINE: "baseline"}, progress=progress)
-    return lift(scores, _BASELINE, Settings(level=level))
+    log = source_of(source)
+    scores = score(log, {_BASELINE: "baseline"}, progress=progress)
+    return lift(scores, _BASELINE, Settings(level=level), holdout=_holdout_of(log))
+
+
+def _holdout_of(log: Source) -> float | None:
+    """The share of ids that keeps the baseline, as the policies of a log have it."""
+    return next((policy.holdout for policy in log.policies.values()), None)

@@ -280,11 +280,11 @@ def earned(scores: Scores, settings: Settings) -> Interval:
     return replace(settings, questions=1).interval(terms)
 
 
-def lift(scores: Scores, baseline: str, settings: Settings) -> tuple[Difference, ...]:
+def lift(scores: Scores, baseline: str, settings: Settings, *, holdout: float | None = None) -> tuple[Difference, ...]:
     """What was earned more than the baseline would have, so far and in each week from Monday to Sunday (UTC).
 
     Only decisions that name a baseline count; empty where none does. A week is without the policies that made less than
-    1 % of its decisions.
+    1 % of its decisions. Where a share ``holdout`` of all ids keeps the baseline, it is the lift of the others.
     """
     scored = scores.candidates[baseline]
     if not scored.applies.any():
@@ -307,7 +307,21 @@ def lift(scores: Scores, baseline: str, settings: Settings) -> tuple[Difference,
         parts.append(
             replace(week_lift, assumes=f"without {several(few, 'decision')} of other policies") if few else week_lift
         )
-    return tuple(parts)
+    return tuple(parts if holdout is None else [_outside(part, holdout) for part in parts])
+
+
+def _outside(lift: Difference, holdout: float) -> Difference:
+    """The lift of the decisions outside of the holdout, whose own is 0: that of all, over the share of the others."""
+
+    def scaled(interval: Interval | None) -> Interval | None:
+        if interval is None:
+            return None
+        ends = {name: getattr(interval, name) / (1.0 - holdout) for name in ("value", "low", "high")}
+        return replace(interval, **ends)
+
+    gain = scaled(lift.interval)
+    value = None if gain is None or lift.other is None else lift.other + gain.value
+    return replace(lift, over="holdout", interval=gain, value=value, relative=scaled(lift.relative))
 
 
 #: How many times as wide as under ``pooling="stationary"`` an interval is before that is said.

@@ -118,7 +118,7 @@ def compared(published: Policy, learned: Policy, description: Description, store
 def _differing(published: Policy, learned: Policy, requests: Sequence[tuple[bytes, bytes]], *, seed: int) -> int:
     """The number of requests, keys and context sets as stored, on which two policies choose different arms."""
     # of baselines and of the names of arms a sample tells nothing: both policies get the same in their place
-    published, learned = (replace(policy, min_propensity=None) for policy in (published, learned))
+    published, learned = (replace(policy, min_propensity=None, holdout=None) for policy in (published, learned))
     differing = 0
     for first in range(0, len(requests), AT_ONCE):
         keys, vectors = zip(*requests[first : first + AT_ONCE], strict=True)

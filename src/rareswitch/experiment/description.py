@@ -59,6 +59,8 @@ class Description:
     baseline_field: str | None
     #: The least probability of arms, of every policy; None: there is none.
     min_propensity: MinPropensity | None = None
+    #: The share of ids that keeps the baseline for good, of every policy; None: there is none.
+    holdout: float | None = None
     #: The log that the first policy was learned from; None: it knows nothing.
     warm_start: WarmStart | None = None
     #: The most arms of a request.
@@ -93,7 +95,11 @@ class Description:
         """The state before the first decision, of what the log held where there is one."""
         baseline = self.baseline_share if self.needs_baseline else None
         return self.learner.begin(
-            features=self.features, baseline=baseline, min_propensity=self.min_propensity, warm=warm
+            features=self.features,
+            baseline=baseline,
+            min_propensity=self.min_propensity,
+            holdout=self.holdout,
+            warm=warm,
         )
 
     def to_plain(self) -> dict[str, Any]:

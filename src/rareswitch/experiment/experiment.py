@@ -25,7 +25,7 @@ from rareswitch.features import OfferedArms, field_values
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
 from rareswitch.planning import seconds_of
-from rareswitch.policy import Key, Policy, check_signs
+from rareswitch.policy import Key, Policy, check_signs, in_holdout
 from rareswitch.store import DecisionRow, Job, Store
 
 
@@ -39,7 +39,6 @@ class Experiment:
     def __init__(self, store: Store, description: Description, key: Key | None, *, signed: bool = False) -> None:
         self.store, self.description = store, description
         self._key, self._signed = key, signed or key is not None
-        self._needs_baseline = description.needs_baseline
         self._versions = Versions(store, sha256(description.to_text()), key)
         self._updates = Updates(description, self._versions)
 
@@ -192,28 +191,38 @@ class Experiment:
             batch = replace(batch, cautions=[tuple(c for c in texts if c != own) for texts in batch.cautions])
         version = self._current()
         policy = version.policy
-        first = version.row.number == 1 and self._needs_baseline
-        if first and batch.baselines is not None and (batch.baselines < 0).any():
-            at = int(np.flatnonzero(batch.baselines < 0)[0])
-            field = description.baseline_field
-            where = "" if field is None else f" in the field {field!r} of its record"
+        if policy.needs_baseline and (batch.baselines is None or (batch.baselines < 0).any()):
+            at = 0 if batch.baselines is None else int(np.flatnonzero(batch.baselines < 0)[0])
+            where = (
+                ""
+                if description.baseline_field is None
+                else f" in the field {description.baseline_field!r} of its record"
+            )
+            who = "The first policy needs it, later ones do not."
+            if description.holdout is not None:
+                who = "With a holdout, which keeps it, every request does."
             raise ParameterError(
                 f"baseline must name the arm that would have been shown{where}; request {ids[at]!r:.100} names none. "
-                "The first policy needs it, later ones do not."
+                f"{who}"
             )
         decided = policy.decide(
             batch.sets,
             ids=ids[0] if batch.sets.single else ids,
             seed=description.seed,
             protected=None if policy.min_propensity is None else batch.protected(policy.min_propensity),
-            # later policies know better than the baseline, and do not ask for it
-            baseline=batch.baselines if first else None,
+            # most later policies know better than the baseline, and do not ask for it
+            baseline=batch.baselines if policy.needs_baseline else None,
         )
+        cohorts = None
+        if policy.holdout is not None:
+            held = in_holdout(decided.ids.reshape(-1, 2), seed=description.seed, share=policy.holdout)
+            cohorts = np.where(held, "holdout", "policy").tolist()
         return batch, batch.rows(
             decided,
             version=version.row.number,
             context_sample_rate=description.context_sample_rate,
             times=times,
+            cohorts=cohorts,
             keep_records=description.keep_records,
         )
 
@@ -230,6 +239,7 @@ class Experiment:
             policy_id=version.policy.id,
             version=stored.version,
             repeated=stored is not decided,
+            cohort=stored.cohort,  # type: ignore[arg-type]
             cautions=batch.cautions[at],
         )
 

@@ -32,6 +32,7 @@ def create(
     rewards: Rewards | None = None,
     baseline: bool | str | None = None,
     min_propensity: MinPropensity | float | None = None,
+    holdout: float | None = None,
     warm_start: Any = None,
     max_arms: int | None = None,
     context_sample_rate: float = 1.0,
@@ -63,6 +64,10 @@ def create(
     min_propensity
         The least probability of every offered arm, such as 0.02, in every policy: so that the log can tell what other
         policies would have earned. ``MinPropensity(least=0.02, arms=["red", "blue"])`` is for these arms alone.
+    holdout
+        The share of ids, such as 0.05, that keeps the baseline for good: no update changes what they are shown, and the
+        lift of the policies is measured against them. Which ids these are depends on the seed. Every request then
+        names its ``baseline``.
     warm_start
         A log that the first policy is learned from, whoever made its decisions: another experiment, a
         :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`, or a file as
@@ -115,6 +120,11 @@ def create(
         )
     if isinstance(baseline, str) and features is None:
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
+    if holdout is not None and not baseline:
+        raise ParameterError(
+            "holdout: these ids keep the baseline, and this experiment has none. Give baseline=True, or the field of "
+            "the context record that names it, too (--baseline)."
+        )
     if keep_records and features is None:
         raise ParameterError(
             "keep_records keeps records, and requests of this experiment are vectors. Create it with features=…, or "
@@ -122,7 +132,7 @@ def create(
         )
     if min_propensity is not None and not isinstance(min_propensity, MinPropensity):
         min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
-    blind = chosen.begin(min_propensity=min_propensity)  # refuses learners that can have none
+    blind = chosen.begin(min_propensity=min_propensity, holdout=holdout)  # refuses learners that can have none
     if context_sample_rate == 0.0 and chosen.sample_size(blind):
         raise ParameterError(
             f"context_sample_rate must be above 0: {chosen.name} plans its updates with context sets that were kept; "
@@ -139,6 +149,7 @@ def create(
         baseline_share=baseline_share(chosen.dim, lengths) if baseline else None,
         baseline_field=baseline if isinstance(baseline, str) else None,
         min_propensity=min_propensity,
+        holdout=holdout,
         max_arms=max(MAX_ARMS, chosen.arms or 0, known_arms) if max_arms is None else max_arms,
         context_sample_rate=context_sample_rate,
         keep_records=keep_records,

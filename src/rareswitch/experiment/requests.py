@@ -109,6 +109,7 @@ class Requests:
         version: int,
         context_sample_rate: float,
         times: float | Sequence[float],
+        cohorts: Sequence[str] | None = None,
         keep_records: bool = False,
     ) -> list[DecisionRow]:
         """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole sets."""
@@ -136,6 +137,7 @@ class Requests:
                     moments[at],
                     rank,
                     baseline if baseline is not None and baseline >= 0 else None,
+                    cohort=None if cohorts is None else cohorts[at],
                     contexts=vectors.tobytes() if keep_set else None,
                     names=names if keep_set else None,
                     record=None if records is None else records[at],

@@ -28,6 +28,8 @@ class Choice(Result, frozen=True, kw_only=True):
     version: int
     #: Whether this id was asked for before: then it is the answer of then.
     repeated: bool = False
+    #: Where there is a holdout, whether this id keeps the baseline.
+    cohort: Literal["holdout", "policy"] | None = None
     #: What was not as the features describe it: (field, what), where what is missing, extra (a field that is not
     #: described, and not used), unknown, clipped, or of the arms spare or shared.
     cautions: tuple[tuple[str, str], ...] = ()
@@ -199,6 +201,8 @@ class Status(Result, frozen=True, kw_only=True):
     decisions: int
     #: What the schedule costs by the model of the regret; None where the model cannot tell.
     price: Price | None = None
+    #: The share of ids that keeps the baseline; None where there is none.
+    holdout: float | None = None
     #: What the least probability of arms costs; None where there is none.
     min_propensity: MinPropensityPrice | None = None
     #: The log that the first policy was learned from; None where there is none.

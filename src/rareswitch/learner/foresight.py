@@ -405,8 +405,8 @@ class PlannedExploration(Rule):
     def outcome(self, ended: BatchEnd, belief: Posterior, evidence: ModelCheck) -> Note:
         """What the batch was expected to cost, what it did by what is known now, and what was concluded."""
         note: dict[str, float] = {}
-        if ended.batch.sample is not None and len(ended.batch.sample) and not ended.state.policy.needs_baseline:
-            played = replace(ended.state.policy, min_propensity=None)
+        played = replace(ended.state.policy, min_propensity=None, holdout=None)
+        if ended.batch.sample is not None and len(ended.batch.sample) and not played.needs_baseline:
             note["lost"] = ended.batch.decided * believed_cost(played, within_memory(ended.batch.sample.sets), belief)
         if ended.state.notes and "next_cost" in ended.state.notes[-1]:
             # planned for a batch of another length, where it ended early or late

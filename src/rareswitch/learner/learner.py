@@ -94,6 +94,7 @@ class Learner(ABC):
         features: Features | None = None,
         baseline: float | None = None,
         min_propensity: MinPropensity | None = None,
+        holdout: float | None = None,
         warm: Summary | None = None,
     ) -> State:
         """The state before the first decision.
@@ -109,6 +110,8 @@ class Learner(ABC):
         min_propensity
             The least probability of arms: every policy of the run has it. What is proved of the learner then is for
             the decisions that it leaves to it.
+        holdout
+            The share of ids that keeps the arm that the caller names with each request, in every policy of the run.
         warm
             Decisions of a log, whoever made them, from which the first policy is learned: a summary of rows that are
             given as those of the learner's own first policy, ``begin().policy.id``; or what
@@ -144,9 +147,14 @@ class Learner(ABC):
                 f"min_propensity: {self.name} rests on what its own policies chose, or has a new one after each "
                 "decision, and cannot play other arms. Use foresight or a batched learner, or begin without one."
             )
+        if holdout is not None and (self.clock.every_step or not self.parts.rule.any_first):
+            raise ParameterError(
+                f"holdout: {self.name} rests on what its own policies chose, or has a new one after each decision, and "
+                "cannot leave decisions to a baseline. Use foresight, or begin without one."
+            )
         state = State(
             learner=self.name,
-            policy=_carrying(policy, features, min_propensity),
+            policy=_carrying(policy, features, min_propensity, holdout),
             batch_sizes=self.clock.begin(),
             sums=self.parts.statistics.zero(),
             rule_state=first.rule_state,
@@ -180,7 +188,8 @@ class Learner(ABC):
     def _learned(self, ended: BatchEnd, *, forecast: bool = False) -> State:
         """The state with the next policy; with a forecast the rule does not plan the lengths of batches."""
         new, state = self.parts.rule.next(ended), ended.state
-        policy = _carrying(new.policy, state.policy.features, state.policy.min_propensity)
+        before = state.policy
+        policy = _carrying(new.policy, before.features, before.min_propensity, before.holdout)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in ended.past)}:
             policy = replace(policy, edition=state.policies)  # so that the rows of the two batches can be distinguished
         note = self._note(new, ended)
@@ -449,7 +458,8 @@ class Learner(ABC):
             return replace(state, policies=policies - 1, start=start, batch_sizes=batch_sizes, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
         new = self.parts.rule.from_sums(sums, start)
-        policy = _carrying(new.policy, state.policy.features, state.policy.min_propensity)
+        before = state.policy
+        policy = _carrying(new.policy, before.features, before.min_propensity, before.holdout)
         return replace(
             state,
             policy=policy,
@@ -476,11 +486,13 @@ def _noticed(state: State, name: str, value: float, warning: UserWarning) -> Not
     return {"update": state.policies, name: value}
 
 
-def _carrying(policy: Policy, features: Features | None, min_propensity: MinPropensity | None) -> Policy:
-    """A policy with the features and the minimum propensity of the run."""
-    if features is None and min_propensity is None:
+def _carrying(
+    policy: Policy, features: Features | None, min_propensity: MinPropensity | None, holdout: float | None
+) -> Policy:
+    """A policy with the features, the minimum propensity and the holdout of the run."""
+    if features is None and min_propensity is None and holdout is None:
         return policy
-    return replace(policy, features=features, min_propensity=min_propensity)
+    return replace(policy, features=features, min_propensity=min_propensity, holdout=holdout)
 
 
 def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:

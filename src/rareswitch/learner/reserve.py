@@ -100,7 +100,7 @@ def novelty(state: State, contexts: SetsLike, available: npt.ArrayLike | None = 
         return Novelty(value=1.0, unlike=False)
     dim = sets.contexts.shape[2]  # without a level, which has no unit of the features
     uncertainty = Uncertainty.of(np.sum([stats.gram[:dim, :dim] for stats in state.sums], axis=0), count)
-    policy = replace(state.policy, min_propensity=None)  # what it plays by its own choice
+    policy = replace(state.policy, min_propensity=None, holdout=None)  # what it plays by its own choice
     shares = np.atleast_2d(policy.probabilities(Sets(sets.contexts, sets.available, False)))
     values = (shares * uncertainty.each(sets.contexts)).sum(axis=1) / uncertainty.usual
     value, error = float(values.mean()), float(values.std()) / math.sqrt(len(values))

@@ -212,6 +212,7 @@ class _Taking:
                     time=self.now if (moment := times[at]) is None else moment,
                     rank=ranks[at],
                     baseline=more["baseline"][at],
+                    cohort=more["cohort"][at],
                     contexts=arms[at],
                     names=more["names"][at],
                     record=more["record"][at],

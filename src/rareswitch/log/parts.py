@@ -51,6 +51,7 @@ MORE = {
     "digest": "binary",
     "baseline": "int64",
     "names": "string",
+    "cohort": "string",
     "record": "string",
 }
 #: Where the schema of a part says, in JSON, what counts as a reward: window, in seconds, and default.

@@ -274,8 +274,8 @@ def export_parts(
     """Write all decisions of an experiment, in the order in which they came, with their rewards so far.
 
     What is written is a log that :func:`import_parts` and all tools for Parquet read; beside the columns of
-    :func:`log_schema` it has ``arm``, ``arm_index``, ``digest``, ``baseline``, ``names`` and ``record``. Several
-    rewards of a decision are summed.
+    :func:`log_schema` it has ``arm``, ``arm_index``, ``digest``, ``baseline``, ``names``, ``cohort`` and ``record``.
+    Several rewards of a decision are summed.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ from rareswitch.policy.policy import (
     Chosen,
     Decisions,
     Policy,
+    in_holdout,
     load_policy,
     policy_from_bytes,
     policy_to_bytes,
@@ -36,5 +37,13 @@ from rareswitch.policy.samplers import (
 
 __all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "MinPropensity"]
 __all__ += ["HmacKey", "Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
-__all__ += ["key_from_text", "least_probability", "load_key", "load_policy", "new_key", "policy_from_bytes"]
+__all__ += [
+    "in_holdout",
+    "key_from_text",
+    "least_probability",
+    "load_key",
+    "load_policy",
+    "new_key",
+    "policy_from_bytes",
+]
 __all__ += ["policy_to_bytes", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]

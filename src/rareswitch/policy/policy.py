@@ -1,7 +1,7 @@
 """The frozen policy: past eliminations, a sampler on the arms they leave, a minimum propensity of arms."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -18,11 +18,13 @@ from rareswitch.core import (
     SetsLike,
     codec,
     id_keys,
+    number,
     one_key,
     read_whole,
     sealed,
     sets_of,
     stream_key,
+    uniforms_at,
     whole,
     write_whole,
 )
@@ -98,6 +100,8 @@ class Policy:
     features: Features | None = None
     #: The least probability of arms, those too that were eliminated; None: there is none.
     min_propensity: MinPropensity | None = None
+    #: The share of ids that keeps the arm that the caller names, whatever is learned; None: there is none.
+    holdout: float | None = field(default=None, metadata={"sparse": True})
 
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
@@ -124,6 +128,11 @@ class Policy:
                 f"min_propensity must be of the type MinPropensity, such as MinPropensity(least=0.02); got "
                 f"{self.min_propensity!r:.60}."
             )
+        if self.holdout is not None:
+            holdout = number("holdout", self.holdout, low=0.0, high=1.0, open_low=True)
+            if holdout == 1.0:
+                raise ParameterError("holdout must be below 1: a policy decides for the others; got 1.")
+            vars(self).update(holdout=holdout)
         for elimination in self.eliminations:
             if not isinstance(elimination, Elimination):
                 raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
@@ -138,7 +147,7 @@ class Policy:
     @cached_property
     def needs_baseline(self) -> bool:
         """Whether it plays the arm that the caller names, so that one must be named with every decision."""
-        return any(isinstance(sampler, Baseline) for sampler in samplers_in(self.sampler))
+        return self.holdout is not None or any(isinstance(sampler, Baseline) for sampler in samplers_in(self.sampler))
 
     @cached_property
     def _estimates(self) -> FloatArray:
@@ -165,10 +174,27 @@ class Policy:
         """Probability of each arm, (n, K), or (K,) for one set; ``baseline`` and ``protected`` as in :meth:`decide`."""
         sets = with_baseline(sets_of(self.dim, contexts, available), baseline)
         surviving, _ = self._kept(sets)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, surviving, False, sets.baseline))
-        if self.min_propensity is not None:
-            probabilities = self.min_propensity.raised(sets, probabilities, protected)
+        probabilities = self._own(sets, surviving, protected)
+        if self.holdout is not None:
+            probabilities = (1.0 - self.holdout) * probabilities
+            probabilities[np.arange(len(surviving)), self._named(sets)] += self.holdout
         return probabilities[0] if sets.single else probabilities
+
+    def _own(self, sets: Sets, surviving: BoolArray, protected: ArrayLike | None) -> FloatArray:
+        """Probability of each arm (n, K) outside of the holdout."""
+        probabilities = self.sampler.probabilities(Sets(sets.contexts, surviving, False, sets.baseline))
+        return (
+            probabilities if self.min_propensity is None else self.min_propensity.raised(sets, probabilities, protected)
+        )
+
+    def _named(self, sets: Sets) -> IntArray:
+        """(n,) the arms that the holdout keeps."""
+        if sets.baseline is None:
+            raise ParameterError(
+                f"baseline must be named for every decision: {self.holdout:g} of the ids keep it, as holdout says. "
+                "Pass baseline=…, the place of the arm that you would show."
+            )
+        return sets.baseline
 
     def decide(
         self,
@@ -199,7 +225,7 @@ class Policy:
             The randomness of a decision depends on seed and id alone, however the sets are split or ordered.
         baseline
             The place of the arm that the caller would show in each set, (n,), or one number for one set. Needed by a
-            first policy that was begun with a baseline; others do not look at it.
+            first policy that was begun with a baseline, and by those with a holdout; others do not look at it.
         protected
             Where the arms stand that the policy's minimum propensity names, (n, K) or (K,). Needed where it
             names some; others do not look at it.
@@ -210,12 +236,15 @@ class Policy:
         keys = np.array([one_key(ids)], np.uint64) if sets.single else id_keys(ids, len(sets.contexts))
         keys.setflags(write=False)
         surviving, survivors = self._kept(sets)
-        probabilities = self.sampler.probabilities(Sets(sets.contexts, surviving, False, sets.baseline))
-        if self.min_propensity is not None:
-            probabilities = self.min_propensity.raised(sets, probabilities, protected)
+        probabilities = self._own(sets, surviving, protected)
         arms = np.empty(len(surviving), dtype=np.int64)
         propensities = np.empty(len(surviving))
         _refuse(draw_arms(probabilities, *stream_key(seed, "decide"), keys, arms, propensities))
+        if self.holdout is not None:
+            named, held = self._named(sets), in_holdout(keys, seed=seed, share=self.holdout)
+            arms[held] = named[held]
+            own = probabilities[np.arange(len(arms)), arms]
+            propensities = (1.0 - self.holdout) * own + self.holdout * (arms == named)
         for part in (arms, propensities, survivors):
             part.setflags(write=False)
         at = 0 if sets.single else slice(None)
@@ -294,6 +323,15 @@ class Policy:
             counts = np.add.reduce(surviving, axis=1, dtype=np.int64)
         surviving.setflags(write=False)
         return surviving, counts
+
+
+def in_holdout(keys: KeyArray, *, seed: int, share: float) -> BoolArray:
+    """(n,) which ids, by their keys (n, 2), are in the holdout: for good, whatever the policy.
+
+    >>> int(in_holdout(id_keys(range(1000)), seed=7, share=0.05).sum())
+    49
+    """
+    return np.asarray(uniforms_at(seed, "holdout", keys) < share)
 
 
 def _refuse(empty: int) -> None:

@@ -101,14 +101,16 @@ def gate_text(gate: GateReport, *, cli: bool = False) -> str:
 @as_text.register
 def lift_text(lift: Lift, *, cli: bool = False) -> str:
     """What was earned more than the baseline would have."""
-    title = f"Lift over the baseline{'' if lift.at is None else f', as of {minute_text(lift.at)}'}"
+    over = lift.parts[0].over if lift.parts else "baseline"
+    title = f"Lift over the {over}{'' if lift.at is None else f', as of {minute_text(lift.at)}'}"
     if not lift.parts:
         return f"{title}: not identifiable: {lift.reason.rstrip('.')}."
     whole, *weeks = lift.parts
     if whole.interval is None:
         return f"{title}: not identifiable: {' '.join(whole.refusals)}"
     text = f"{relative_text(whole)}{_gain(whole.interval)}"
-    text += f", on {several(whole.decisions, 'decision')} with a baseline{whole.assumes and f', {whole.assumes}'}"
+    text += f", on {several(whole.decisions, 'decision')}{'' if over == 'holdout' else ' with a baseline'}"
+    text += f", {whole.assumes}" if whole.assumes else ""
     if weeks and weeks[-1].interval is not None and len(weeks) > 1:
         text += f"; {weeks[-1].name} {_gain(weeks[-1].interval)}"
     return f"{title}: {text}."
@@ -128,6 +130,7 @@ def status_text(status: Status, *, cli: bool = False) -> str:
         *([] if status.lift is None else [as_text(status.lift, cli=cli), ""]),
         f"{status.name}: {status.learner}, updated {status.schedule}",
         *(as_text(part, cli=cli) for part in about if part is not None),
+        *([] if status.holdout is None else [f"Holdout: {percent_text(status.holdout)} of ids keep the baseline."]),
         "",
         "policy  published (UTC)   decisions  rewarded",
     ]

@@ -37,10 +37,10 @@ _TABLES = {
     "time:real",
     "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
     "refusals": "*experiment:number *parent:number *number:number report:text",
-    # waits: until it is activated, and activated: when; they and the group of a holdout are not used yet
+    # waits: until it is activated, and activated: when; they are not used yet
     "decisions": "*seq:sequence experiment:number key:data id:text version:number arm:text arm_index:number "
     "propensity:real features:data digest:data time:real rank:real ?baseline:number checksum:large "
-    "?waits:number ?activated:real ?holdout:text",
+    "?waits:number ?activated:real ?cohort:text",
     "contexts": "*seq:large experiment:number version:number rank:real data:data ?names:text checksum:large",
     # the record of a request as it came, which may be personal: apart, so that it can be deleted
     "records": "*seq:large experiment:number record:text",
@@ -86,6 +86,8 @@ class DecisionRow(NamedTuple):
     rank: float
     #: The place of the arm that the caller would have shown, if it was said.
     baseline: int | None = None
+    #: Where there is a holdout, "holdout" or "policy": whether it keeps the baseline.
+    cohort: str | None = None
     #: The vectors of all available arms, one after the other, float64; None where they are not kept.
     contexts: bytes | None = None
     #: The ids of these arms as a JSON list; None where they are not kept, or arms have no ids.

@@ -372,7 +372,7 @@ class Store(Database):
         return [stored.get(key) for key in keys]
 
     def records(self, keys: Sequence[bytes]) -> list[str | None]:
-        """The records of the requests of these decisions, as far as they were texts."""
+        """The records of the requests of these decisions, as far as they were kept."""
         texts: dict[bytes, str] = {}
         for part in _parts(keys):
             query = (
