@@ -106,7 +106,7 @@ class Clicks(NamedTuple):
             for _ in range(2000)
         ]
         offers = [f"arm {k}" for k in range(self.arms)]
-        features = Features.fit(users, offers, spare_arms=0)
+        features = Features.fit(users, offers, spare_arms=0, missing="error")  # none is missing
         return RecordWorld(
             features=features, sample=users, offers=dict.fromkeys(offers), click_rate=self.rate, gain=self.gain
         )

@@ -5,7 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.features import Arms, Category, Features, Flag, Hashed, Number, Vector
+from rareswitch.features import (
+    Arms,
+    Category,
+    Features,
+    Flag,
+    Hashed,
+    Hour,
+    Log,
+    Month,
+    Number,
+    Quantile,
+    Vector,
+    Weekday,
+)
 
 MIXED = Features(
     fields=[
@@ -33,6 +46,16 @@ AFFINITIES = Features(
 SHARED = Features(
     fields=[Number("age", mean=40, scale=10), Flag("new", of="arm"), Hashed("maker", of="arm", columns=4)],
     crossings=[("age", "maker")],
+)
+TRANSFORMED = Features(
+    fields=[
+        Log("price", of="arm", mean=2, scale=0.5),
+        Quantile("age", quantiles=[18, 30, 30, 70]),
+        Hour("at hour", key="at", alone=False),
+        Weekday("at weekday", key="at", zone="Europe/Berlin"),
+        Month("at month", key="at", missing="error"),
+    ],
+    arms=Arms(ids=["x"], own=["at hour"]),
 )
 
 

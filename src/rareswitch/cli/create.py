@@ -30,6 +30,8 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     )
     fit = parser.add_argument_group("for --fit")
     fit.add_argument("--spare-arms", type=int, metavar="N", help="parameter blocks for arms that are added later")
+    kinds = "kinds of fields, such as price=log at=hour+weekday (docs/features.md)"
+    fit.add_argument("--kinds", nargs="+", metavar="NAME=KIND", help=kinds)
     fit.add_argument("--save-features", metavar="FILE", help="write the proposed features there, for editing")
     arms = "for --fit: ids of the arms, or a file with their records; for --dim: the most arms of a request, a number"
     parser.add_argument("--arms", nargs="+", metavar="ID", help=arms)
@@ -162,11 +164,14 @@ def _features(options: argparse.Namespace) -> "Features | None":
         if arms is None:
             raise ParameterError("arms must be given with --fit: ids, as in --arms A B, or a file with their records.")
         spare_arms = {} if options.spare_arms is None else {"spare_arms": options.spare_arms}
-        features = Features.fit(sample, arms, **spare_arms)
+        pairs = [word.rpartition("=") for word in options.kinds or ()]
+        if wrong := [kind for name, _, kind in pairs if not name]:
+            raise ParameterError(f"kinds must be NAME=KIND, such as price=log; got {wrong[0]!r:.60}.")
+        features = Features.fit(sample, arms, kinds={name: kind for name, _, kind in pairs}, **spare_arms)
         if options.save_features is not None:
             features.save(options.save_features)
         return features
-    for name in ("spare_arms", "save_features"):
+    for name in ("spare_arms", "kinds", "save_features"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for features that are proposed from a sample: give --fit SAMPLE too.")
     if options.features is None:

@@ -4,6 +4,7 @@ from rareswitch.features.encoder import Cautions, Encoded
 from rareswitch.features.features import Features
 from rareswitch.features.fields import Arms, Category, Field, Flag, Hashed, Number, Vector
 from rareswitch.features.records import Contexts, OfferedArms, Record, field_values, frame_columns
+from rareswitch.features.transforms import Hour, Log, Month, Quantile, Weekday
 
 __all__ = [
     "Arms",
@@ -15,10 +16,15 @@ __all__ = [
     "Field",
     "Flag",
     "Hashed",
+    "Hour",
+    "Log",
+    "Month",
     "Number",
     "OfferedArms",
+    "Quantile",
     "Record",
     "Vector",
+    "Weekday",
     "field_values",
     "frame_columns",
 ]

@@ -118,7 +118,7 @@ class Side:
         self.coders = [part.coder() for part in parts]
         # a number that is one is its own code
         self.quick: list[Coder | None] = [
-            None if isinstance(part, Number) else coder for part, coder in zip(parts, self.coders, strict=True)
+            None if type(part) is Number else coder for part, coder in zip(parts, self.coders, strict=True)
         ]
         layouts = [part.layout for part in parts]
         self.vectors = any(layout.entries > 1 or layout.form == 2 for layout in layouts)

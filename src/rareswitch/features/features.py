@@ -13,11 +13,10 @@ from rareswitch.core import codec, decoding, read_whole, result_text, write_whol
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, check_flag, check_word, checked_text
-from rareswitch.features.fit import propose
+from rareswitch.features.fit import FIELDS, propose
 from rareswitch.features.records import Contexts, OfferedArms, Record
 
 SCHEMA = 1
-FIELDS = ("number", "category", "hashed", "flag", "vector")
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
 #: The value of a setting, as JSON and TOML have it.
@@ -72,7 +71,7 @@ class Features:
                 raise ParameterError(f"{name} must be a list; got {getattr(self, name)!r:.60}.")
         for part in self.fields:
             if not isinstance(part, Field):
-                raise ParameterError(f"fields must be of Number, Category, Hashed, Flag or Vector; got {part!r:.60}.")
+                raise ParameterError(f"fields must be of Number, Category or another type of field; got {part!r:.60}.")
         if self.arms is not None and not isinstance(self.arms, Arms):
             raise ParameterError(f"arms must be of the type Arms; got {self.arms!r:.60}.")
         check_flag("constant", self.constant)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from rareswitch.core import LARGEST_SCALE, LONGEST, count_of, number
+from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, number
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed, Number, Vector
 from rareswitch.features.records import (
@@ -26,12 +26,20 @@ from rareswitch.features.records import (
     records_of,
     scalar,
 )
+from rareswitch.features.transforms import DatePart, Hour, Log, Month, Quantile, Weekday
 
-_WORDS = ("number", "category", "hashed", "flag", "vector")
+#: The kinds of fields, by their names in files.
+FIELDS = ("number", "log", "quantile", "category", "hashed", "flag", "vector", "hour", "weekday", "month")
 #: Rows from which on a column of different values is taken for an id.
 _IDS_FROM = 20
 #: Up to this number of arms without features, each has parameters of its own.
 _FEW = 50
+#: Quantiles of a field that is asked for by them.
+_QUANTILES = 21
+#: Skewness from which on another scale is recommended: an exponential distribution has 2.
+_SKEWED = 3.0
+_HUGE = "it holds infinite or huge numbers"
+_DATE = "a date: ask for its parts by kinds, as in kinds={'at': 'hour+weekday'}"
 
 
 class FieldSettings(TypedDict):
@@ -55,7 +63,8 @@ class SampleColumn(NamedTuple):
 class Habits:
     """How columns become fields by default."""
 
-    #: None: a column of their own where the sample has missing values, else an error (or as unknown, of categories).
+    #: None: a column of their own, or as unknown of categories that have none missing in the sample; ``"error"`` is for
+    #: fields that have none missing in the sample.
     missing: str | None = None
     #: Categories of more levels are hashed, into this number of columns.
     levels: int = 30
@@ -78,8 +87,8 @@ class ColumnSample:
     """
 
     def __init__(self, habits: Habits, name: str, column: SampleColumn, kind: str | None) -> None:
-        if kind is not None and kind not in _WORDS:
-            raise ParameterError(f"kinds must be fields or {', '.join(_WORDS)}; got {kind!r:.60} for {name!r:.60}.")
+        if kind is not None and kind not in FIELDS:
+            raise ParameterError(f"kinds must be fields or {', '.join(FIELDS)}; got {kind!r:.60} for {name!r:.60}.")
         many = (list, tuple, np.ndarray, Mapping)
         values = [value if isinstance(value, many) else scalar(value) for value in column.values]
         self.held: list[Any] = [value for value in values if value is not None]
@@ -88,14 +97,12 @@ class ColumnSample:
         self.kind = kind or (_kind(self.held, column.of) if self.held else "no value in the sample")
         if kind is None and self.kind == "category" and len(self.levels) > habits.levels:
             self.kind = "hashed"
-        missing = "own" if self.gaps else "unknown" if self.kind == "category" else "error"
-        if kind is None and self.kind == "hashed":
-            missing = "own"
-        self.settings: FieldSettings = {"of": column.of, "key": column.key, "missing": habits.missing or missing}
+        missing = habits.missing or ("unknown" if self.kind == "category" else "own")
+        self.settings: FieldSettings = {"of": column.of, "key": column.key, "missing": "own" if self.gaps else missing}
 
     def field(self) -> tuple[Field | None, str]:
         """The field, if there is one, and the remark about it."""
-        if self.kind not in _WORDS:
+        if self.kind not in FIELDS:
             return None, self.kind
         field, text = getattr(self, f"_{self.kind}")()
         return field, text + (f", {self.gaps} missing" if self.gaps else "")
@@ -112,20 +119,64 @@ class ColumnSample:
         return sorted(counts, key=lambda text: (-counts[text], text))
 
     def _number(self) -> tuple[Field | None, str]:
-        values = np.array([float(value) for value in self.held])
+        values = self._numbers()
+        field, text = self._standardized(Number, values)
+        if isinstance(field, Number) and (((values - field.mean) / field.scale) ** 3).mean() > _SKEWED:
+            text += f", skewed: try {'log or ' if values.min() >= 0.0 else ''}quantile"
+        return field, text
+
+    def _numbers(self) -> FloatArray:
+        """The values as numbers; an error of what is none."""
+        return np.array(Number(self.name).coder()(self.held), dtype=np.float64)
+
+    def _log(self) -> tuple[Field | None, str]:
+        values = self._numbers()
+        shift = 0.0 if (values > 0.0).all() else 1.0
+        field, text = self._standardized(Log, np.log(values[values > -shift] + shift), shift=shift)
+        low = int((values <= -shift).sum())
+        return field, f"logarithms {text}" + (f", {low} without one at the low end" if low else "")
+
+    def _quantile(self) -> tuple[Field | None, str]:
+        values = self._numbers()
+        if not (np.abs(values) <= LARGEST_SCALE).all():
+            return None, _HUGE
+        quantiles = np.quantile(values, np.linspace(0.0, 1.0, _QUANTILES), method="inverted_cdf").tolist()
+        if quantiles[0] == quantiles[-1]:
+            return None, f"{quantiles[0]:.6g} in every row"
+        text = f"{quantiles[0]:.4g} to {quantiles[-1]:.4g}, median {quantiles[_QUANTILES // 2]:.4g}"
+        return Quantile(self.name, quantiles=quantiles, **self.settings), text
+
+    def _date(self, part: type[DatePart]) -> tuple[Field | None, str]:
+        field = part(self.name, **self.settings)
+        days = sorted(f"{field.moment(value):%Y-%m-%d}" for value in self.held)
+        return field, f"{days[0]} to {days[-1]}" if days else "no value in the sample"
+
+    def _hour(self) -> tuple[Field | None, str]:
+        return self._date(Hour)
+
+    def _weekday(self) -> tuple[Field | None, str]:
+        return self._date(Weekday)
+
+    def _month(self) -> tuple[Field | None, str]:
+        return self._date(Month)
+
+    def _standardized(self, form: type[Number], values: FloatArray, **own: Any) -> tuple[Field | None, str]:
+        """A number of this form, with mean and scale of these values."""
+        if not len(values):
+            return None, "no value of which there is a logarithm"
         if not np.isfinite(values).all() or np.abs(values).max() > LARGEST_SCALE:
-            return None, "it holds infinite or huge numbers"
+            return None, _HUGE
         scale = float(f"{values.std():.6g}")  # as people would write it
         mean = float(f"{values.mean():.6g}") if abs(values.mean()) > 1e-9 * scale else 0.0
         if not scale > 1e-12 * abs(mean):
             first = float(values[0])
             if self.constant:
                 return None, f"{first:.6g} in every row"
-            return Number(self.name, mean=first, scale=max(abs(first), 1.0), **self.settings), f"{first:.4g}"
+            return form(self.name, mean=first, scale=max(abs(first), 1.0), **own, **self.settings), f"{first:.4g}"
         clip = self.habits.clip
         beyond = float((np.abs(values - mean) > clip * scale).mean())
         clipped = f", {beyond:.2%} clipped" if beyond else ""
-        field = Number(self.name, mean=mean, scale=scale, clip=clip, **self.settings)
+        field = form(self.name, mean=mean, scale=scale, clip=clip, **own, **self.settings)
         return field, f"{values.min():.4g} to {values.max():.4g}{clipped}"
 
     def _category(self) -> tuple[Field | None, str]:
@@ -174,18 +225,28 @@ def _kind(held: Sequence[Any], of: str) -> str:
         if types == {int} and len(held) >= _IDS_FROM and max(held) - min(held) + 1 == len(held) == len(distinct):
             return "the number of the row"
         return "number"
+    if all(issubclass(t, dt.date) for t in types):
+        return _DATE
     if any(issubclass(t, (dt.date, dt.time, dt.timedelta)) for t in types):
-        return "a date or a time: give what matters of it (hour, weekday, age in days) as fields of their own"
+        return "a time or a duration: give it as a number"
     if all(issubclass(t, (list, tuple, np.ndarray)) for t in types):
         return "vector" if len({np.shape(v) for v in held}) == 1 and np.ndim(held[0]) == 1 else "lists of other shapes"
     if not all(issubclass(t, (str, int, float)) for t in types):
         return f"values of the type {', '.join(sorted(t.__name__ for t in types))}"
     distinct = {level_text(v) for v in held}
     if len(held) >= _IDS_FROM and len(distinct) > 0.9 * len(held):
-        return "different in nearly every row, as an id is"
+        return _DATE if _are_dates(held) else "different in nearly every row, as an id is"
     if of == "arm" and len(held) > 2 and len(distinct) == len(held):
         return "different for each arm, as an id is: parameters of their own (own=True) say the same"
     return "category"
+
+
+def _are_dates(held: Sequence[Any]) -> bool:
+    """Whether all values are texts of dates."""
+    try:
+        return all("-" in value and Weekday("date").moment(value) is not None for value in held)
+    except (RecordError, TypeError):
+        return False
 
 
 def propose(
@@ -227,7 +288,9 @@ def propose(
     drop
         Columns that are not known when a decision is made (rewards!) or must not be used.
     kinds
-        For fields by name: ``"number"``, ``"category"``, ``"hashed"``, ``"flag"``, ``"vector"``, or a whole field.
+        For fields by name: ``"number"``, ``"log"``, ``"quantile"``, ``"category"``, ``"hashed"``, ``"flag"``,
+        ``"vector"``, ``"hour"``, ``"weekday"``, ``"month"``; several of them as ``"hour+weekday"``, each of which
+        becomes a field (``at hour``, ``at weekday``); or a whole field.
     crossings
         Pairs of names to cross; True for all pairs, False for none.
     own
@@ -237,7 +300,8 @@ def propose(
     most
         The most columns that are proposed.
     missing
-        ``"own"`` or ``"error"`` for all fields; by default what the sample needs.
+        By default missing values have a column of their own, and are as unknown ones where the sample had none of a
+        category. ``"own"``: a column for categories too; ``"error"``: an error in fields that have none in the sample.
     absent, extra
         As in :class:`~rareswitch.features.Features`.
     levels, hashed, clip
@@ -338,8 +402,11 @@ def _fields(
             fields.append(replace(kind, of=column.of, key=column.key))
             seen[kind.name] = "as it was given"
         else:
-            field, seen[name] = ColumnSample(habits, name, column, kind).field()
-            fields += [] if field is None else [field]
+            words = [word.strip() for word in kind.split("+")] if isinstance(kind, str) else [kind]
+            for word in words:
+                label = name if len(words) == 1 else f"{name} {word}"
+                field, seen[label] = ColumnSample(habits, label, column, word).field()
+                fields += [] if field is None else [field]
     return fields, seen
 
 

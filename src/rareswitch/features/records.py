@@ -1,5 +1,6 @@
 """What callers hand in: values and their codes, contexts as records or tables, arms as ids, records or tables."""
 
+import datetime as dt
 import hashlib
 import math
 from collections import Counter
@@ -20,7 +21,7 @@ MISSING = math.nan
 #: Beside its known values, those that a field remembers the codes of.
 _REMEMBERED = 4096
 #: What a field of a record may hold; values of other types are refused with the name of the field.
-Value: TypeAlias = str | float | Decimal | np.generic | FloatArray | Sequence[float | None] | None
+Value: TypeAlias = str | float | Decimal | dt.date | np.generic | FloatArray | Sequence[float | None] | None
 #: What is one of several, known by its text.
 Level: TypeAlias = str | int | float | bool
 #: The values of a field, one for each record.
@@ -69,6 +70,8 @@ class Codes(dict[Value, float]):
 
 def scalar(value: Value) -> Value:
     """A scalar as Python's own type; None where it is missing."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")  # of which Python has a type
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, (float, Decimal)) and value != value):

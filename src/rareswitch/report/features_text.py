@@ -4,7 +4,20 @@ import textwrap
 from collections.abc import Iterator
 
 from rareswitch.core import table
-from rareswitch.features import Category, Features, Field, Flag, Hashed, Number, Vector
+from rareswitch.features import (
+    Category,
+    Features,
+    Field,
+    Flag,
+    Hashed,
+    Hour,
+    Log,
+    Month,
+    Number,
+    Quantile,
+    Vector,
+    Weekday,
+)
 from rareswitch.report.text import as_text
 
 _HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
@@ -38,8 +51,17 @@ def _rule(field: Field) -> str:
     '(x − 40) / 12, within ±4'
     """
     match field:
-        case Number():
-            return f"(x − {field.mean:.4g}) / {field.scale:.4g}, within ±{field.clip:.4g}"
+        case Number():  # or its logarithm
+            x = "x" if not isinstance(field, Log) else f"log(x + {field.shift:.4g})" if field.shift else "log x"
+            return f"({x} − {field.mean:.4g}) / {field.scale:.4g}, within ±{field.clip:.4g}"
+        case Quantile():
+            return f"its rank among {len(field.quantiles)} quantiles, −1 to 1"
+        case Hour():
+            return f"time of day on a circle, {field.zone}"
+        case Month():
+            return f"month on a circle, {field.zone}"
+        case Weekday():
+            return f"a column for each day, {field.zone}"
         case Flag():
             return "1 if true, −1 if not"
         case Vector():

@@ -146,6 +146,19 @@ def test_a_line_is_not_taken_for_another_one(
     assert len(answers) == 2
 
 
+def test_transforms_of_features_are_asked_for_by_field(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["price,at", *(f"{1.5 ** (k % 20)},2026-03-{1 + k % 28:02}T{k % 24:02}:30" for k in range(60))]
+    Path("sample.csv").write_text("\n".join(lines))
+    fit = ("experiment", "create", *HERE, "--fit", "sample.csv", "--arms", "a", "b", "--kinds")
+    assert "--kinds must be NAME=KIND" in refused(capsys, *fit, "price")
+    assert "'logs' for 'price'" in refused(capsys, *fit, "price=logs")
+    assert "time of day on a circle" in done(capsys, *fit, "price=log", "at=hour+weekday", "--save-features", "f.toml")
+    assert [field.kind for field in Features.load("f.toml").fields] == ["log", "hour", "weekday"]
+    request = '{"price": 0, "at": "2026-03-02T09:30Z"}'
+    answer = done(capsys, "experiment", "decide", *HERE, "--id", "r", "--context", request)
+    assert "'price' beyond its range" in answer
+
+
 def test_answers_come_before_the_next_request_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     done(capsys, *CREATE)
     command = [sys.executable, "-m", "rareswitch", "experiment", "decide", *HERE]
@@ -381,6 +394,7 @@ def test_bad_input_gives_one_line_and_status_2(capsys: pytest.CaptureFixture[str
         (other, "--dim must be given"),
         ((*other, "--dim", "3", "--context-sample-rate", "2"), "--context-sample-rate must be"),
         ((*other, "--dim", "3", "--spare-arms", "2"), "--spare-arms is for features that are proposed from a sample"),
+        ((*other, "--dim", "3", "--kinds", "price=log"), "--kinds is for features that are proposed from a sample"),
         ((*other, "--features", "nowhere.toml"), "nowhere.toml"),
         ((*other, "--fit", "sample.xls"), "sample.xls: the name of a file of records must end in .csv"),
         (("experiment", "decide", *HERE, "--id", "r"), "--context must be given with --id"),

@@ -62,7 +62,7 @@ def test_each_column_becomes_the_field_it_looks_like() -> None:
     np.testing.assert_allclose([age.mean, age.scale], [ages.mean(), ages.std()], rtol=1e-5)
     assert isinstance(device := fields["device"], Category)
     assert device.levels == ("ios", "web", "tv")  # the most frequent first
-    assert (age.missing, device.missing, fields["visits"].missing) == ("error", "unknown", "own")
+    assert (age.missing, device.missing, fields["visits"].missing) == ("own", "unknown", "own")
     assert (fields["age"].of, fields["price"].of) == ("context", "arm")
     assert features.dim <= 100
     assert features.constant
@@ -74,7 +74,7 @@ def test_everything_that_is_left_out_is_said() -> None:
     for line in (
         "left out: row: the number of the row",
         "left out: session: different in nearly every row",
-        "left out: at: a date or a time",
+        "left out: at: a date: ask for its parts",
         "left out: country: de in every row",
         "left out: visits: as was asked",
         "left out: title: different for each arm",
@@ -98,14 +98,14 @@ def test_few_arms_without_features_have_parameters_of_their_own_and_room_for_mor
     contexts = [{"age": float(20 + k % 40), "device": ["ios", "web"][k % 2], "new": k % 3 == 0} for k in range(100)]
     features = Features.fit(contexts, arms=CAMPAIGNS)
     assert features.arms == Arms(ids=tuple(CAMPAIGNS), spare_arms=2, own=("age", "device", "new"))
-    assert features.dim == 10 * (1 + 1 + 3 + 1)
+    assert features.dim == 10 * (1 + 2 + 3 + 2)
     assert not features.constant
     assert not any(field.alone for field in features.fields)
     assert Features.fit(contexts, arms=CAMPAIGNS, spare_arms=5).arms.spare_arms == 5  # type: ignore[union-attr]
-    assert Features.fit(contexts, arms=CAMPAIGNS, own=["age"]).dim == 10 * 2
-    small = Features.fit(contexts, arms=CAMPAIGNS, most=31)
-    assert small.dim == 30
-    assert "left out: arm × device: 30 more columns, beyond most=31" in str(small)
+    assert Features.fit(contexts, arms=CAMPAIGNS, own=["age"]).dim == 10 * 3
+    small = Features.fit(contexts, arms=CAMPAIGNS, most=51)
+    assert small.dim == 50
+    assert "left out: arm × device: 30 more columns, beyond most=51" in str(small)
     assert "left out: device: alone it cannot change a choice" in str(small)
 
 

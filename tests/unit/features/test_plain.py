@@ -11,7 +11,7 @@ import pytest
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features import Category, Features
 from reference.hostile import JUNK
-from reference.records import AFFINITIES, MIXED, SHARED
+from reference.records import AFFINITIES, MIXED, SHARED, TRANSFORMED
 
 BY_HAND = """
 crossings = [["device", "price"]]
@@ -36,7 +36,7 @@ missing = "error"
 """
 
 
-@pytest.mark.parametrize("features", [MIXED, AFFINITIES, SHARED], ids=["mixed", "affinities", "shared"])
+@pytest.mark.parametrize("features", [MIXED, AFFINITIES, SHARED, TRANSFORMED], ids=repr)
 @pytest.mark.parametrize("ending", ["toml", "json"])
 def test_files_are_read_as_they_were_written(features: Features, ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"f.{ending}"
@@ -73,7 +73,7 @@ def test_the_example_of_the_documentation_can_be_read(tmp_path: Path) -> None:
         ("levels =", "level =", r"the category 'device' has no setting 'level'.*Did you mean 'levels'\?"),
         ("spare_arms = 1", "spare_arm = 1", r"arms has no setting 'spare_arm'.*Did you mean 'spare_arms'\?"),
         ("extra =", "extras =", r"features has no setting 'extras'.*Did you mean 'extra'\?"),
-        ('kind = "number"', 'kind = "numbers"', "kind of a field must be one of number, category"),
+        ('kind = "number"', 'kind = "numbers"', "kind of a field must be one of number, log"),
         ('levels = ["ios", "web"]', "", "the category 'device' needs the setting 'levels'"),
         ('name = "price"', "", "needs the setting 'name'"),
         ("scale = 5", "scale = nan", "scale of the field 'price'"),
@@ -109,12 +109,13 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def test_descriptions_that_claim_anything_are_refused_or_are_what_they_say() -> None:
+@pytest.mark.parametrize("described", [MIXED, TRANSFORMED], ids=repr)
+def test_descriptions_that_claim_anything_are_refused_or_are_what_they_say(described: Features) -> None:
     """Every value of a description replaced by every kind of junk: an error of input, or features of that content."""
     accepted = 0
-    for at in range(len(places(MIXED.to_plain()))):
+    for at in range(len(places(described.to_plain()))):
         for junk in JUNK:
-            data = copy.deepcopy(MIXED.to_plain())
+            data = copy.deepcopy(described.to_plain())
             held, key = places(data)[at]
             held[key] = copy.deepcopy(junk)
             try:
@@ -125,7 +126,7 @@ def test_descriptions_that_claim_anything_are_refused_or_are_what_they_say() -> 
             assert features.dim <= 4096
             assert json.dumps(features.to_plain())
             try:
-                vectors = features.encode({}, ["x"]).vectors
+                vectors = features.encode({"at": "2026-03-02T09:30"}, ["x"]).vectors
             except InputError:
                 continue
             assert np.linalg.norm(vectors) <= 1 + 1e-12

@@ -81,7 +81,7 @@ def _demo_world() -> RecordWorld:
         {"age": rng.randint(18, 80), "device": rng.choice(("android", "ios")), "new": rng.random() < 0.3}
         for _ in range(2000)
     ]
-    features = Features.fit(sample, list(CAMPAIGNS), spare_arms=0)
+    features = Features.fit(sample, list(CAMPAIGNS), spare_arms=0, missing="error")  # none is missing
     return RecordWorld(features=features, sample=sample, offers=dict.fromkeys(CAMPAIGNS), gain=1.5)
 
 

@@ -251,10 +251,10 @@ def _encoded(
     offers: list[dict[str, Row]] = [
         {arms[row]: {name: table.values[name][row] for name in own} for row in places} for places in rows
     ]
-    features, beyond = Features.fit(contexts, offers, key=key, most=most), list[str]()
-    options: dict[str, Any] = {"own": False}
+    features, beyond = Features.fit(contexts, offers, key=key, most=most, missing="error"), list[str]()
+    options: dict[str, Any] = {"own": False, "missing": "error"}  # all values are known
     if features.arms is not None:  # all arms are known: there need not be room for others
-        options = {"spare_arms": 0}
+        options = {"spare_arms": 0, "missing": "error"}
         features = Features.fit(contexts, offers, key=key, most=most, **options)
     if features.dim > most:
         levels = int(features.constant) if features.arms is None else len(features.arms.ids)
@@ -329,7 +329,7 @@ def table_world(
         raise FileFormatError(f"{path}: there is no column beside {label!r:.60}; rows need features.")
     try:
         records = table.records(names)
-        rows = Features.fit(records, [_ROW], key=label, own=True, spare_arms=0, most=_WIDEST)
+        rows = Features.fit(records, [_ROW], key=label, own=True, spare_arms=0, most=_WIDEST, missing="error")
         if not rows.fields:
             raise ParameterError(f"no column tells rows apart. {remarks_of(rows, rows.encode_many(records, [_ROW]))}")
         if features == "disjoint":

@@ -227,7 +227,7 @@ def test_what_arms_of_a_set_share_is_of_its_context(write: Write) -> None:
     sets = [[row for row in rows if row[0] == str(number)] for number in range(40)]
     contexts = [{"age": int(members[0][2])} for members in sets]
     offers = [{row[1]: {"price": float(row[3]), "colour": row[4]} for row in members} for members in sets]
-    expected = Features.fit(contexts, offers, spare_arms=0).encode_many(contexts, offers).vectors
+    expected = Features.fit(contexts, offers, spare_arms=0, missing="error").encode_many(contexts, offers).vectors
     np.testing.assert_array_equal(choices(write("sets.csv", CHOICES)).contexts, expected)
 
 
