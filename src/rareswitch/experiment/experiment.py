@@ -107,15 +107,38 @@ class Experiment:
         now
             When it is made: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970.
         """
-        if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
-            raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
-        moment = clock.time() if now is None else seconds_of(now)
-        request = Request(context, arms, id, baseline, moment, self._prepare)
-        self.store.submit(request)
-        choice = self._choice(request.batch, request.at, request.decisions[0], request.stored[0])
-        if isinstance(choice, ConflictError):
+        (choice,) = self.decide_together([self.request(context, arms, id=id, baseline=baseline, now=now)])
+        if isinstance(choice, Exception):
             raise choice
         return choice
+
+    def request(
+        self,
+        context: Asked,
+        arms: OfferedArms = None,
+        *,
+        id: Id,  # noqa: A002
+        baseline: Arm = None,
+        now: Moment = None,
+    ) -> Request:
+        """What :meth:`decide` decides, for :meth:`decide_together`."""
+        if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
+            raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
+        return Request(context, arms, id, baseline, clock.time() if now is None else seconds_of(now), self._prepare)
+
+    def decide_together(self, requests: Sequence[Request]) -> list[Choice | Exception]:
+        """:meth:`decide` for requests of several callers, which share a commit: each has a choice or its own error."""
+        try:
+            self.store.submit(*requests)
+        except Exception as error:
+            if any(request.error is None for request in requests):  # of the store as a whole
+                raise
+        return [
+            self._choice(request.batch, request.at, request.decisions[0], request.stored[0])
+            if request.error is None
+            else request.error
+            for request in requests
+        ]
 
     def decide_many(
         self,

@@ -169,29 +169,34 @@ class GroupCommit:
         self._leader: Job | None = None
         self._closed = False
 
-    def submit(self, job: Job, *, last: bool = False) -> None:
-        """Hand in a job and wait until it is durable; the last one closes the queue."""
+    def submit(self, *jobs: Job, last: bool = False) -> None:
+        """Hand in jobs and wait until they are durable; of several each has its own error. The last closes the queue."""
         if len(self._waiting) >= MOST_WAITING:
             self._wait_for_room()
-        job.woken = threading.Lock()
-        job.woken.acquire()
+        for job in jobs:
+            job.woken = threading.Lock()
+            job.woken.acquire()
         try:
             with self._lock:
                 if self._closed:
                     raise StoreError("the store is closed. Open it again.")
                 self._closed = last
-                self._waiting.append(job)
+                self._waiting += jobs
                 if self._leader is None:
-                    self._leader = job
-            if self._leader is not job:
-                job.woken.acquire()
-            if not job.done:
-                self._lead(job)
+                    self._leader = jobs[0]
+            for job in jobs:
+                if self._leader is not job:
+                    job.woken.acquire()
+                if not job.done:
+                    self._lead(job)
+                if self._leader is job:
+                    self._leave(job)
         finally:
-            if self._leader is job or not job.done:  # not done: by Ctrl-C, which may come at any moment
-                self._leave(job)
-        if job.error is not None:
-            raise job.error
+            for job in jobs:
+                if self._leader is job or not job.done:  # not done: by Ctrl-C, which may come at any moment
+                    self._leave(job)
+        if len(jobs) == 1 and jobs[0].error is not None:
+            raise jobs[0].error
 
     def _wait_for_room(self) -> None:
         end = time.monotonic() + QUEUE_PATIENCE
@@ -418,11 +423,11 @@ class Database(ABC):
         self.submit(job)
         return job.result
 
-    def submit(self, job: Job) -> None:
-        """Hand in a job, and wait until it is durable with all others that wait."""
+    def submit(self, *jobs: Job) -> None:
+        """Hand in jobs, and wait until they are durable with all others that wait; of several each has its own error."""
         if self._pool is None or self._closed or os.getpid() != self._process:
             self._ready()
-        self._queue.submit(job)
+        self._queue.submit(*jobs)
 
     def _commit(self, jobs: Sequence[Job]) -> None:
         """By the leader of the queue: carry out jobs in one transaction."""
