@@ -321,11 +321,12 @@ def answer_early(store: Store) -> None:
     waiting: queue.SimpleQueue[tuple[float, Job]] = queue.SimpleQueue()
     submit = store.submit
 
-    def answered(job: Job) -> None:
-        if job.prepare is not None:
-            job.prepare([job])
-        waiting.put((time.monotonic() + EARLY, Job(job.decisions, job.rewards, job.overwrite)))
-        job.stored, job.before = job.decisions, [None] * len(job.rewards)
+    def answered(*jobs: Job) -> None:
+        for job in jobs:
+            if job.prepare is not None:
+                job.prepare([job])
+            waiting.put((time.monotonic() + EARLY, Job(job.decisions, job.rewards, job.overwrite)))
+            job.stored, job.before = job.decisions, [None] * len(job.rewards)
 
     def commit() -> None:
         while True:

@@ -34,6 +34,8 @@ EXPERIMENT = {
 }
 COMMANDS = {
     "experiment": Entry("", "create an experiment, decide, reward, update; see experiment --help"),
+    "serve": Entry("cli.service", "serve the experiments of a store over HTTP"),
+    "token": Entry("cli.service", "make, list or revoke tokens of a service"),
     "demo": Entry(_LAB, "eight weeks of an experiment in a minute, with a table and a picture", "lab.commands.users"),
     "evaluate": Entry("cli.logs", "estimate the value of other policies from a log, with confidence intervals"),
     "effects": Entry("cli.logs", "estimate the effect of one arm against another, overall or by group"),

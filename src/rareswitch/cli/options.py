@@ -5,7 +5,6 @@ Keys come from a file or from the environment, never from the command line, wher
 
 import argparse
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
@@ -108,10 +107,6 @@ def json_option(text: str) -> Json:
         raise argparse.ArgumentTypeError(f"must be JSON, {example}; got {text!r:.60} ({error})") from None
 
 
-#: A longer text that no variable is called by is taken for a key.
-_LONGEST_NAME = 31
-
-
 def add_experiment(parser: argparse.ArgumentParser) -> None:
     """Add the names of a store and an experiment, and its key."""
     parser.add_argument("url", metavar="STORE", help="a file such as spring.db, or a URL such as postgresql://…")
@@ -128,25 +123,9 @@ def add_key_options(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 def given_key(options: argparse.Namespace) -> "Key | None":
     """The key that was given, if one was."""
-    from rareswitch.policy import key_from_text, load_key
+    from rareswitch.policy import find_key
 
-    if options.key_file is not None:
-        return load_key(options.key_file)
-    if options.key is None:
-        return None
-    text = os.environ.get(options.key)
-    if text is not None:
-        return key_from_text(text.encode(errors="replace"), f"the environment variable {options.key}")
-    if not (options.key.isidentifier() and options.key.isascii() and len(options.key) <= _LONGEST_NAME):
-        raise ParameterError(
-            "--key takes the name of an environment variable, never the key itself, and what was given cannot be one. "
-            "If it was a key, others may have seen it on the command line: make a new one, and pass it with "
-            "--key-file FILE or in a variable."
-        )
-    raise ParameterError(
-        f"--key takes the name of an environment variable that holds the key; there is no variable {options.key}. Set "
-        "it, or pass a file: --key-file FILE."
-    )
+    return find_key(options.key_file, options.key)
 
 
 #: A grid whose batches follow the widths of intervals, as learners name it.

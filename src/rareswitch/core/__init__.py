@@ -32,7 +32,16 @@ from rareswitch.core.stats import (
     log_growth,
     semidefinite_root,
 )
-from rareswitch.core.structs import SCHEMA_VERSION, Result, data_frame, draw_result, percent_text, result_text, table
+from rareswitch.core.structs import (
+    SCHEMA_VERSION,
+    Result,
+    data_frame,
+    draw_result,
+    percent_text,
+    plain_number,
+    result_text,
+    table,
+)
 from rareswitch.core.table_files import Table, TableCell, cell_text, is_number, read_table
 from rareswitch.core.validation import (
     EXACT,
@@ -71,7 +80,16 @@ __all__ += ["context_sets", "count_of", "data_frame", "decoding", "draw_result",
 __all__ += ["find_parts", "finite_array", "first_highest", "frozen", "gather", "highest", "id_keys", "inverse_root"]
 __all__ += ["is_number", "is_url", "keep_intervals", "key_bytes", "keys_of_bytes", "kind", "largest", "lock"]
 __all__ += ["log_growth", "make_executor", "making_file", "name_of", "normals", "number", "one_key", "opened_parquet"]
-__all__ += ["owned", "parameters", "pass_layers", "percent_text", "plain_json", "probability_vector", "pyarrow"]
+__all__ += [
+    "owned",
+    "parameters",
+    "pass_layers",
+    "percent_text",
+    "plain_json",
+    "plain_number",
+    "probability_vector",
+    "pyarrow",
+]
 __all__ += ["read_only", "read_table", "read_whole", "reading", "replacing", "result_text", "run_shards"]
 __all__ += [
     "sample_order",

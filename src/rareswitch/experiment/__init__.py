@@ -4,6 +4,7 @@ from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.opening import copy_experiment, create, open_experiment
+from rareswitch.experiment.requests import Request
 from rareswitch.experiment.results import (
     Advance,
     Audit,
@@ -28,6 +29,7 @@ __all__ = [
     "LearnerNote",
     "Lift",
     "Relearned",
+    "Request",
     "Rewards",
     "Status",
     "Verification",

@@ -6,11 +6,11 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
 
-from rareswitch.core import ContextSets, Sets, finite_array, id_keys, key_bytes, summable
+from rareswitch.core import BoolArray, ContextSets, IntArray, Sets, finite_array, id_keys, key_bytes, summable
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
@@ -27,6 +27,13 @@ from rareswitch.log import StoredLog
 from rareswitch.planning import seconds_of
 from rareswitch.policy import Key, Policy, check_signs, in_holdout
 from rareswitch.store import DecisionRow, Job, Store
+
+
+class AskedOfPolicy(TypedDict):
+    """What a policy may need of requests beside their contexts: see :meth:`~rareswitch.policy.Policy.decide`."""
+
+    protected: BoolArray | None
+    baseline: IntArray | None
 
 
 class Experiment:
@@ -130,7 +137,7 @@ class Experiment:
         """:meth:`decide` for requests of several callers, which share a commit: each has a choice or its own error."""
         try:
             self.store.submit(*requests)
-        except Exception as error:
+        except Exception:
             if any(request.error is None for request in requests):  # of the store as a whole
                 raise
         return [
@@ -197,6 +204,41 @@ class Experiment:
         *,
         single: bool = False,
     ) -> tuple[Requests, list[DecisionRow]]:
+        batch, version, asked = self._read(contexts, arms, ids, baseline, single=single)
+        decided = version.policy.decide(
+            batch.sets, ids=ids[0] if batch.sets.single else ids, seed=self.description.seed, **asked
+        )
+        cohorts = None
+        if version.policy.holdout is not None:
+            held = in_holdout(decided.ids.reshape(-1, 2), seed=self.description.seed, share=version.policy.holdout)
+            cohorts = np.where(held, "holdout", "policy").tolist()
+        return batch, batch.rows(
+            decided,
+            version=version.row.number,
+            context_sample_rate=self.description.context_sample_rate,
+            times=times,
+            cohorts=cohorts,
+            keep_records=self.description.keep_records,
+        )
+
+    def probabilities(self, context: Asked, arms: OfferedArms = None, *, baseline: Arm = None) -> dict[Id, float]:
+        """With what probability the current policy would choose each arm; nothing is decided or kept.
+
+        >>> from rareswitch.experiment import create
+        >>> create("memory:", "spring", dim=2).probabilities([[1.0, 0.0], [0.0, 1.0]], ["red", "blue"])
+        {'red': 0.5, 'blue': 0.5}
+        """
+        single = self.description.features is not None
+        contexts, offered = (context, arms) if single else (self._contexts([context]), None if arms is None else [arms])
+        shown = None if baseline is None else [baseline]
+        batch, version, asked = self._read(contexts, offered, ["probabilities"], shown, single=single)
+        shares = version.policy.probabilities(batch.sets, **asked).reshape(-1).tolist()
+        return {batch.arm(0, arm_index): share for arm_index, share in enumerate(shares)}
+
+    def _read(
+        self, contexts: Any, arms: OfferedArms, ids: list[Id], baseline: Sequence[Arm] | None, *, single: bool
+    ) -> tuple[Requests, Version, AskedOfPolicy]:
+        """Requests as they are checked and encoded, the version that decides, and what its policy needs beside."""
         description = self.description
         shown: Sequence[Any] | None = baseline
         if description.baseline_field is not None and baseline is None:
@@ -228,25 +270,14 @@ class Experiment:
                 f"baseline must name the arm that would have been shown{where}; request {ids[at]!r:.100} names none. "
                 f"{who}"
             )
-        decided = policy.decide(
-            batch.sets,
-            ids=ids[0] if batch.sets.single else ids,
-            seed=description.seed,
-            protected=None if policy.min_propensity is None else batch.protected(policy.min_propensity),
-            # most later policies know better than the baseline, and do not ask for it
-            baseline=batch.baselines if policy.needs_baseline else None,
-        )
-        cohorts = None
-        if policy.holdout is not None:
-            held = in_holdout(decided.ids.reshape(-1, 2), seed=description.seed, share=policy.holdout)
-            cohorts = np.where(held, "holdout", "policy").tolist()
-        return batch, batch.rows(
-            decided,
-            version=version.row.number,
-            context_sample_rate=description.context_sample_rate,
-            times=times,
-            cohorts=cohorts,
-            keep_records=description.keep_records,
+        return (
+            batch,
+            version,
+            {
+                "protected": None if policy.min_propensity is None else batch.protected(policy.min_propensity),
+                # most later policies know better than the baseline, and do not ask for it
+                "baseline": batch.baselines if policy.needs_baseline else None,
+            },
         )
 
     def _choice(self, batch: Requests, at: int, decided: DecisionRow, stored: DecisionRow) -> Choice | ConflictError:
@@ -409,6 +440,11 @@ class Experiment:
         The store's files are checked too.
         """
         return verify_versions(self.description, self.versions, self.store)
+
+    def check(self) -> None:
+        """Raise if its store cannot be written to, or the policy that decides is not what was published."""
+        self.store.check_writable()
+        _ = self._versions.refresh()[-1].policy
 
     def backup(self, path: str | Path) -> None:
         """Write a copy of the whole SQLite store, as of one moment, to a new file, while others go on using it.

@@ -6,6 +6,7 @@ from rareswitch.policy.keys import (
     Key,
     check_signature,
     check_signs,
+    find_key,
     key_from_text,
     load_key,
     new_key,
@@ -37,13 +38,6 @@ from rareswitch.policy.samplers import (
 
 __all__ = ["Baseline", "Blend", "Chosen", "Decisions", "Ed25519Key", "Elimination", "FittedSampler", "MinPropensity"]
 __all__ += ["HmacKey", "Key", "Layered", "Optimistic", "Policy", "PosteriorDraws", "check_signature", "check_signs"]
-__all__ += [
-    "in_holdout",
-    "key_from_text",
-    "least_probability",
-    "load_key",
-    "load_policy",
-    "new_key",
-    "policy_from_bytes",
-]
+__all__ += ["find_key", "in_holdout", "key_from_text", "least_probability", "load_key", "load_policy", "new_key"]
+__all__ += ["policy_from_bytes"]
 __all__ += ["policy_to_bytes", "save_key", "save_policy", "sign", "verify_signature", "widest_intervals"]

@@ -206,6 +206,31 @@ def load_key(path: str | Path) -> Key:
     return key
 
 
+#: A longer text that no variable is called by is taken for a key.
+_LONGEST_NAME = 31
+
+
+def find_key(path: str | Path | None, variable: str | None) -> Key | None:
+    """The key in a file, or in the environment variable of that name; None where neither is named."""
+    if path is not None:
+        return load_key(path)
+    if variable is None:
+        return None
+    text = os.environ.get(variable)
+    if text is not None:
+        return key_from_text(text.encode(errors="replace"), f"the environment variable {variable}")
+    if not (variable.isidentifier() and variable.isascii() and len(variable) <= _LONGEST_NAME):
+        raise ParameterError(
+            "--key takes the name of an environment variable, never the key itself, and what was given cannot be one. "
+            "If it was a key, others may have seen it on the command line: make a new one, and pass it with "
+            "--key-file FILE or in a variable."
+        )
+    raise ParameterError(
+        f"--key takes the name of an environment variable that holds the key; there is no variable {variable}. Set "
+        "it, or pass a file: --key-file FILE."
+    )
+
+
 def key_from_text(data: bytes, where: str) -> Key:
     """The key in the content of a key file; errors name ``where`` it is from."""
     line = _LINE.fullmatch(data)

@@ -170,7 +170,7 @@ class GroupCommit:
         self._closed = False
 
     def submit(self, *jobs: Job, last: bool = False) -> None:
-        """Hand in jobs and wait until they are durable; of several each has its own error. The last closes the queue."""
+        """Hand in jobs and wait until they are durable, or have errors of their own; the last closes the queue."""
         if len(self._waiting) >= MOST_WAITING:
             self._wait_for_room()
         for job in jobs:
@@ -424,7 +424,7 @@ class Database(ABC):
         return job.result
 
     def submit(self, *jobs: Job) -> None:
-        """Hand in jobs, and wait until they are durable with all others that wait; of several each has its own error."""
+        """Hand in jobs, and wait until they are durable with all others that wait, or have errors of their own."""
         if self._pool is None or self._closed or os.getpid() != self._process:
             self._ready()
         self._queue.submit(*jobs)

@@ -180,6 +180,12 @@ class Store(Database):
 
         return version if self._write(call) else self.versions(version.number - 1)[0]
 
+    def check_writable(self) -> None:
+        """Raise if nothing can be kept: a row of the experiment is written as it is."""
+        query = "UPDATE rareswitch_experiments SET name = name WHERE number = ?"
+        number = self.number
+        self._write(lambda connection: connection.execute(query, (number,)))
+
     # updates
 
     def marks(self) -> Marks:

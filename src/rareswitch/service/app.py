@@ -1,0 +1,321 @@
+"""The service as an ASGI application: who calls, what is read and written, what went wrong, what is counted."""
+
+import asyncio
+import json
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.applications import Starlette
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
+from starlette.routing import Route as HttpRoute
+
+from rareswitch.core import plain_number
+from rareswitch.errors import (
+    BatchError,
+    ConflictError,
+    ExistsError,
+    InputError,
+    MissingExtraError,
+    RareswitchError,
+    StoreError,
+)
+from rareswitch.service.hub import BusyError, Hub, MissingError
+from rareswitch.service.messages import Problem, Refusal
+from rareswitch.service.tokens import Scope, Token, Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.types import Receive, Send
+    from starlette.types import Scope as AsgiScope
+
+logger = logging.getLogger("rareswitch.service")
+JSON, MSGPACK = "application/json", "application/msgpack"
+#: The cookie of a browser that opened the page by its link.
+COOKIE = "rareswitch_session"
+_TO_JSON = msgspec.json.Encoder(enc_hook=plain_number)
+_TO_MSGPACK = msgspec.msgpack.Encoder(enc_hook=plain_number)
+#: The status of errors; others of the library are 500. The first class that fits counts.
+STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (MissingError, 404),
+    (BusyError, 503),
+    (ConflictError, 409),
+    (ExistsError, 409),
+    (BatchError, 409),
+    (InputError, 422),
+    (MissingExtraError, 501),
+    (StoreError, 503),
+)
+
+
+class HttpError(RareswitchError):
+    """A request that is refused before anything is looked at."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, dict(headers or {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the service bears."""
+
+    #: Bytes of a body; arms of a request; bytes of an id.
+    body: int = 4 << 20
+    arms: int = 1_000
+    id: int = 128
+    #: Seconds in which a request must have come.
+    receive: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Security:
+    """Who is heard."""
+
+    tokens: Tokens = field(default_factory=Tokens)
+    #: Host names under which the service may be addressed; empty: all.
+    hosts: frozenset[str] = frozenset()
+    #: A header in which a proxy says who is signed in, the addresses of this proxy, and what these users may do.
+    user_header: str | None = None
+    proxies: frozenset[str] = frozenset({"127.0.0.1", "::1"})
+    user_scopes: tuple[Scope, ...] = ("read",)
+
+
+class Metrics:
+    """What is counted, for ``/metrics``."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        own = self.registry
+        self.requests = Counter("rareswitch_requests", "By route and status.", ["route", "status"], registry=own)
+        self.seconds = Histogram("rareswitch_request_seconds", "Of a request, by route.", ["route"], registry=own)
+        by_policy = ["experiment", "version"]
+        self.decisions = Counter("rareswitch_decisions", "By experiment and policy.", by_policy, registry=own)
+        self.rewards = Counter("rareswitch_rewards", "By experiment.", ["experiment"], registry=own)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Service:
+    """All that the handlers of requests share."""
+
+    hub: Hub
+    security: Security = field(default_factory=Security)
+    limits: Limits = field(default_factory=Limits)
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+@dataclass(eq=False)
+class Call:
+    """One request, as its handler sees it."""
+
+    service: Service
+    request: Request
+    caller: Token | None
+    #: What is written to the log beside the usual: ids of decisions and versions of policies, never values of features.
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def hub(self) -> Hub:
+        """The experiments."""
+        return self.service.hub
+
+    @property
+    def name(self) -> str:
+        """Of the experiment in the path."""
+        return str(self.request.path_params["name"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A method of a path, what it takes and gives: the application, its description and its tests are made of these."""
+
+    method: str
+    path: str
+    #: What the caller must be allowed to do; None: everyone may.
+    scope: Scope | None
+    summary: str
+    call: Callable[[Call, Any], Awaitable[Any]]
+    #: The struct of the body; None: there is none.
+    takes: type[Any] | None = None
+    #: The struct of the answer; None: something else, of this media type.
+    gives: type[Any] | None = None
+    media: str = JSON
+
+
+class Endpoint:
+    """Answers the requests of a route."""
+
+    def __init__(self, service: Service, route: Route) -> None:
+        self.service, self.route = service, route
+        if route.takes is not None:
+            self._decoders: dict[str, Any] = {
+                JSON: msgspec.json.Decoder(route.takes),
+                MSGPACK: msgspec.msgpack.Decoder(route.takes),
+            }
+
+    async def __call__(self, scope: "AsgiScope", receive: "Receive", send: "Send") -> None:
+        began, call = time.perf_counter(), Call(self.service, Request(scope, receive), None)
+        try:
+            check_host(call)
+            call.caller = find_caller(call)
+            check_allowed(call, self.route.scope, call.request.path_params.get("name"))
+            body = None if self.route.takes is None else self._decode(call.request, await self._read(scope, receive))
+            answer = await self.route.call(call, body)
+            response = answer if isinstance(answer, Response) else self._encode(call.request, answer)
+        except Exception as error:
+            response = refusal(error, call)
+        path, seconds = f"{self.route.method} {self.route.path}", time.perf_counter() - began
+        metrics = self.service.metrics
+        metrics.requests.labels(path, str(response.status_code)).inc()
+        metrics.seconds.labels(path).observe(seconds)
+        if logger.isEnabledFor(logging.INFO):
+            log("request", route=path, status=response.status_code, ms=round(1e3 * seconds, 2), **call.notes)
+        await response(scope, receive, send)
+
+    async def _read(self, scope: "AsgiScope", receive: "Receive") -> bytes:
+        """The body, if it comes whole in time."""
+        limits, headers = self.service.limits, dict(scope["headers"])
+        if (encoding := headers.get(b"content-encoding", b"identity")) != b"identity":
+            raise HttpError(415, f"Content-Encoding must not be used; got {encoding.decode('latin-1')!r:.40}.")
+        too_long = f"the body must be at most {limits.body:,} bytes. Send fewer requests at once."
+        if (
+            not headers.get(b"content-length", b"0").isdigit()
+            or int(headers.get(b"content-length", b"0")) > limits.body
+        ):
+            raise HttpError(413, too_long, {"connection": "close"})
+        parts, size = list[bytes](), 0
+        try:
+            async with asyncio.timeout(limits.receive):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise HttpError(400, "the body ended before it was whole.")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > limits.body:
+                        raise HttpError(413, too_long, {"connection": "close"})
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            text = f"the body must come within {limits.receive:g} seconds."
+            raise HttpError(408, text, {"connection": "close"}) from None
+
+    def _decode(self, request: Request, body: bytes) -> Any:
+        media = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        decoder = self._decoders.get(media)
+        if decoder is None:
+            raise HttpError(415, f"Content-Type must be {JSON} or {MSGPACK}; got {media!r:.60}.")
+        return decoder.decode(body)
+
+    def _encode(self, request: Request, answer: Any) -> Response:
+        """In the form of the request, unless another one is asked for."""
+        wanted = request.headers.get("accept", "*/*")
+        sent = request.headers.get("content-type", JSON)
+        packs = MSGPACK in wanted or (MSGPACK in sent and JSON not in wanted)
+        return Response((_TO_MSGPACK if packs else _TO_JSON).encode(answer), media_type=MSGPACK if packs else JSON)
+
+
+def find_caller(call: Call) -> Token | None:
+    """Who calls, by a token, by a session of the page, or by the word of a trusted proxy."""
+    security, headers = call.service.security, call.request.headers
+    scheme, _, text = headers.get("authorization", "").partition(" ")
+    if text:
+        return security.tokens.find(text.strip()) if scheme.lower() == "bearer" else None
+    if session := cookie_parser(headers.get("cookie", "")).get(COOKIE):
+        payload = security.tokens.payload(session)
+        if payload is not None and payload.startswith("session "):
+            check_same_site(call, payload)
+            return Token(name=payload, hash="", scopes=("admin",))
+    if security.user_header is not None and (user := headers.get(security.user_header)):
+        peer = call.request.client
+        if peer is not None and peer.host in security.proxies:
+            check_same_site(call, f"user {user}")
+            return Token(name=f"user {user}", hash="", scopes=security.user_scopes)
+    return None
+
+
+def check_same_site(call: Call, payload: str) -> None:
+    """Refuse what a browser sends by itself from other pages, and changes without the token of a form."""
+    request = call.request
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise HttpError(403, "requests of a browser must come from the page of this service.")
+    if request.method not in ("GET", "HEAD"):
+        form = call.service.security.tokens.payload(request.headers.get("x-csrf-token", ""))
+        if form != f"form {payload}":
+            raise HttpError(403, "the form has expired. Load the page again.")
+
+
+def check_host(call: Call) -> None:
+    """Refuse names that this service is not known by: a page elsewhere could let its name point here."""
+    hosts = call.service.security.hosts
+    host = call.request.headers.get("host", "")
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    if hosts and name.lower() not in hosts:
+        raise HttpError(421, f"Host must be one of {', '.join(sorted(hosts))}; got {name!r:.100}. See --allow-host.")
+
+
+def check_allowed(call: Call, scope: Scope | None, experiment: str | None) -> None:
+    """Refuse callers that may not do this, with an experiment or with some."""
+    if scope is None:
+        return
+    if call.caller is None:
+        text = "a valid token is needed: Authorization: Bearer TOKEN. rareswitch token create makes one."
+        raise HttpError(401, text, {"www-authenticate": "Bearer"})
+    if not call.caller.allows(scope, experiment):
+        raise HttpError(403, f"this token does not allow it: the scope '{scope}' is needed, for this experiment.")
+
+
+def refusal(error: Exception, call: Call) -> Response:
+    """The answer to a request that failed."""
+    parameter, value, headers = None, None, dict[str, str]()
+    if isinstance(error, HttpError):
+        status, headers, message = error.status, error.headers, str(error)
+    elif isinstance(error, msgspec.MsgspecError):
+        status = 422 if isinstance(error, msgspec.ValidationError) else 400
+        message = f"the body cannot be read: {error}."
+        parameter = str(error).partition("`$.")[2].partition("`")[0] or None
+    elif isinstance(error, RareswitchError):
+        status = next((number for kind, number in STATUS if isinstance(error, kind)), 500)
+        message, parameter, value = str(error), error.parameter, error.given
+    else:
+        logger.exception("unexpected error")
+        status, message = 500, "the service failed; its log has the reason. The same request may be sent again."
+    if status == 503:
+        headers["retry-after"] = "1"
+    call.notes["error"] = type(error).__name__
+    kind = "RequestError" if isinstance(error, (HttpError, msgspec.MsgspecError)) else type(error).__name__
+    value = str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    problem = Problem(type=kind, message=message, parameter=parameter, given=value)
+    return Response(_TO_JSON.encode(Refusal(error=problem)), status, headers, JSON)
+
+
+def log(event: str, **facts: Any) -> None:
+    """A line of JSON in the log."""
+    logger.info(json.dumps({"event": event, "time": round(time.time(), 3), **facts}, default=str))
+
+
+def make_app(service: Service, routes: Sequence[Route]) -> Starlette:
+    """The application: each path has the endpoints of its methods; what is not there is refused in the same form."""
+
+    async def missing(request: Request, error: Exception) -> Response:
+        status = int(getattr(error, "status_code", 404))
+        text = "this path does not take that method." if status == 405 else "there is nothing at this path. See /docs."
+        return refusal(HttpError(status, text), Call(service, request, None))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> "AsyncIterator[None]":
+        yield
+        await asyncio.to_thread(service.hub.close)
+
+    entries = [
+        HttpRoute(route.path, Endpoint(service, route), methods=[route.method], name=route.summary) for route in routes
+    ]
+    return Starlette(routes=entries, lifespan=lifespan, exception_handlers={404: missing, 405: missing})

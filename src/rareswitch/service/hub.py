@@ -1,0 +1,136 @@
+"""The experiments of a store, opened once each, for callers that do not block."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from rareswitch.errors import RareswitchError
+from rareswitch.experiment import Choice, Experiment, Request, open_experiment
+from rareswitch.policy import Key
+from rareswitch.store import experiment_names
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+#: Calls that may wait for an experiment.
+MOST_WAITING = 2_000
+#: Threads for what is not a decision: rewards, reports, updates.
+THREADS = 16
+
+
+class BusyError(RareswitchError):
+    """Too many calls wait: nothing was kept, and the same call may be made again."""
+
+
+class MissingError(RareswitchError):
+    """There is no such thing."""
+
+
+class Together(Generic[Item, Answer]):
+    """Hands what many callers ask to one blocking call at a time, in a thread of its own.
+
+    What comes while a call runs is handed over together, so that a commit is shared. Nothing waits for others to come.
+    """
+
+    def __init__(self, call: Callable[[list[Item]], Sequence[Answer | Exception]], *, most: int = MOST_WAITING) -> None:
+        self._call, self._most = call, most
+        self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rareswitch-decide")
+        self._task: asyncio.Task[None] | None = None
+
+    async def ask(self, item: Item) -> Answer:
+        """The answer, or its error."""
+        if len(self._waiting) >= self._most:
+            raise BusyError(f"the service is busy: {self._most:,} calls wait. Nothing was kept; try again.")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        self._waiting.append((item, future))
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._carry_out())
+        return await asyncio.shield(future)
+
+    async def _carry_out(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            asked, self._waiting = self._waiting, []
+            try:
+                answers = await loop.run_in_executor(self._thread, self._call, [item for item, _ in asked])
+            except Exception as error:
+                answers = [error] * len(asked)
+            for (_, future), answer in zip(asked, answers, strict=True):
+                if isinstance(answer, Exception):
+                    future.set_exception(answer)
+                    future.exception()  # its caller may have gone
+                else:
+                    future.set_result(answer)
+
+    def close(self) -> None:
+        """Wait for what was begun."""
+        self._thread.shutdown()
+
+
+class Hub:
+    """The experiments of a store."""
+
+    def __init__(self, url: str, *, key: Key | None = None) -> None:
+        self.url, self.key = url, key
+        self._lock = threading.Lock()
+        self._trials: dict[str, Experiment] = {}
+        self._together: dict[str, Together[Request, Choice]] = {}
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rareswitch")
+
+    async def names(self) -> list[str]:
+        """Of its experiments, the oldest first."""
+        return await self.run(self._names)
+
+    def _names(self) -> list[str]:
+        return [*self._trials] if self.url == "memory:" else experiment_names(self.url)
+
+    async def trial(self, name: str) -> Experiment:
+        """An experiment by its name."""
+        trial = self._trials.get(name)
+        return trial if trial is not None else await self.run(self._open, name)
+
+    def _open(self, name: str) -> Experiment:
+        with self._lock:
+            if name not in self._trials:
+                if name not in self._names():
+                    raise MissingError(
+                        f"there is no experiment {name!r:.100} in this store.", parameter="name", given=name
+                    )
+                self._trials[name] = open_experiment(self.url, name, key=self.key)
+            return self._trials[name]
+
+    def add(self, trial: Experiment) -> None:
+        """Take over an experiment that was opened elsewhere."""
+        self._trials[trial.name] = trial
+
+    async def decide(self, trial: Experiment, request: Request) -> Choice:
+        """A decision, kept together with those of others."""
+        if trial.name not in self._together:
+            self._together[trial.name] = Together(trial.decide_together)
+        return await self._together[trial.name].ask(request)
+
+    async def run(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """What a call that blocks returns."""
+        work: Callable[[], T] = partial(call, *arguments, **options)
+        answer: Coroutine[Any, Any, T] | asyncio.Future[T]
+        answer = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await answer
+
+    def check(self) -> None:
+        """Raise if the store cannot be written to, or a policy is not what was signed."""
+        for trial in [*self._trials.values()]:
+            trial.check()
+
+    def close(self) -> None:
+        """Finish what was begun, and let go of all files and connections."""
+        for together in self._together.values():
+            together.close()
+        self._threads.shutdown()
+        for trial in self._trials.values():
+            trial.close()

@@ -1,0 +1,199 @@
+"""What requests of the service hold, as JSON or MessagePack; answers that are not here are results of experiments."""
+
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from rareswitch.core import ContextSets, FloatArray, Result
+from rareswitch.errors import ShapeError
+
+Id: TypeAlias = int | str
+#: What a field of a record may hold.
+Value: TypeAlias = str | int | float | bool | list[str | int | float] | None
+Record: TypeAlias = dict[str, Value]
+#: Ids of arms, or their records by id.
+Arms: TypeAlias = list[str | int] | dict[str, Record]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a caller sends; fields that are not described are refused."""
+
+
+class DecideRequest(Message, frozen=True, kw_only=True):
+    """Asks for one decision."""
+
+    #: Names the decision: the same id again gives the same answer.
+    id: Id
+    #: The record of the request, where the experiment has features.
+    context: Record | None = None
+    #: What may be chosen.
+    arms: Arms | None = None
+    #: (K, d) the vectors of the arms, where the experiment has no features.
+    vectors: list[list[float]] | None = None
+    #: The arm that would have been shown, where the experiment has a baseline.
+    baseline: Id | None = None
+
+
+class DecideManyRequest(Message, frozen=True, kw_only=True):
+    """Asks for many decisions: columns with an entry for each."""
+
+    ids: list[Id]
+    contexts: list[Record] | None = None
+    #: Ids or records for all; or a list with ids or records of each.
+    arms: list[str | int | list[str | int] | dict[str, Record]] | dict[str, Record] | None = None
+    #: The vectors of all arms of the first decision, then of the second …: float64, little-endian, row by row.
+    vectors: bytes | None = None
+    #: d, where there are vectors.
+    dim: int | None = None
+    #: Arms of each decision, where there are vectors; by default equally many.
+    sizes: list[int] | None = None
+    baselines: list[Id | None] | None = None
+
+    def sets(self) -> ContextSets:
+        """The vectors as context sets."""
+        count, dim, data = len(self.ids), self.dim or 0, self.vectors or b""
+        if not count or dim < 1 or not data or len(data) % (8 * dim):
+            raise ShapeError(
+                f"vectors must be 8 bytes for each of dim numbers of each arm; got {len(data)} bytes, dim={self.dim} "
+                f"and {count} ids."
+            )
+        vectors: FloatArray = np.frombuffer(data, dtype="<f8").reshape(-1, dim)
+        sizes = [len(vectors) // count] * count if self.sizes is None else self.sizes
+        if len(sizes) != count or min(sizes) < 1 or sum(sizes) != len(vectors):
+            raise ShapeError(
+                f"sizes must be the number of arms of each of {count} decisions, {len(vectors)} in all; got "
+                f"{sizes!r:.60}."
+            )
+        if len(set(sizes)) == 1:
+            return ContextSets(vectors.reshape(count, sizes[0], dim), np.ones((count, sizes[0]), dtype=np.bool_))
+        return ContextSets.from_ragged(np.split(vectors, np.cumsum(sizes)[:-1]))
+
+
+class Decisions(Result, frozen=True, kw_only=True):
+    """Decisions, in columns."""
+
+    ids: list[Id]
+    arms: list[Id]
+    propensities: list[float]
+    policy_ids: list[str]
+    versions: list[int]
+    repeated: list[bool]
+
+
+class Probabilities(Result, frozen=True, kw_only=True):
+    """With what probability the current policy chooses each offered arm."""
+
+    policy_id: str
+    version: int
+    arms: list[Id]
+    probabilities: list[float]
+
+
+class RewardRequest(Message, frozen=True, kw_only=True):
+    """What a decision earned."""
+
+    id: Id
+    value: float | bool
+    #: The name of this reward, where several are summed.
+    event: str | None = None
+    #: Whether it takes the place of another value.
+    overwrite: bool = False
+
+
+class RewardManyRequest(Message, frozen=True, kw_only=True):
+    """What many decisions earned: columns with an entry for each."""
+
+    ids: list[Id]
+    values: list[float | bool]
+    events: list[str] | None = None
+    overwrite: bool = False
+
+
+class Accepted(Result, frozen=True, kw_only=True):
+    """What was given is kept."""
+
+    count: int
+
+
+class AdvanceRequest(Message, frozen=True, kw_only=True):
+    """Asks for the next policy."""
+
+    #: Whether to learn it although it is not due.
+    force: bool = False
+    #: Decisions to come, in all or in each batch; by default what the schedule foresees.
+    forecast: int | list[int] | None = None
+    #: False-promotion rate of a gate; none by default.
+    gate: float | None = None
+
+
+class CreateRequest(Message, frozen=True, kw_only=True):
+    """Begins an experiment: the parameters of ``rareswitch.create``."""
+
+    name: str
+    #: A description of features, as ``rareswitch experiment create --features`` reads it.
+    features: dict[str, msgspec.Raw] | None = None
+    #: A sample of records, from which features are proposed, and what may be chosen.
+    sample: list[Record] | None = None
+    arms: Arms | None = None
+    dim: int | None = None
+    learner: str = "foresight"
+    #: Settings of the learner.
+    settings: dict[str, Value] = {}
+    schedule: str | None = None
+    #: The attribution window, such as "2d"; and what a decision without a reward counts.
+    window: str | None = None
+    default: float | None = None
+    baseline: bool | str | None = None
+    min_propensity: float | None = None
+
+
+class EvaluateRequest(Message, frozen=True, kw_only=True):
+    """Asks what other policies would have earned."""
+
+    #: By name: ``uniform``, ``logged``, ``always:ARM``, or ``policy:NUMBER`` of this experiment.
+    candidates: list[str]
+    level: float = 0.95
+    simultaneous: bool = True
+    anytime: bool = False
+
+
+class EffectsRequest(Message, frozen=True, kw_only=True):
+    """Asks for the effect of one arm over another."""
+
+    arm: str
+    over: str
+    level: float = 0.95
+
+
+class Experiments(Result, frozen=True, kw_only=True):
+    """The experiments of the store, the oldest first."""
+
+    names: list[str]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a request was refused."""
+
+    #: The name of the error, as in Python.
+    type: str
+    #: What is wrong, the rule and the remedy.
+    message: str
+    #: The field of the request that it is about.
+    parameter: str | None = None
+    given: str | float | bool | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of every answer with a status of 400 and above."""
+
+    error: Problem
+    schema_version: int = 1
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the service can do its work."""
+
+    ready: bool
+    #: What is wrong.
+    reason: str = ""

@@ -1,0 +1,123 @@
+"""The description of the service, made of its routes: OpenAPI 3.1, and a page to read."""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from inspect import getdoc
+from typing import Any
+
+import msgspec
+from starlette.responses import HTMLResponse, Response
+
+from rareswitch.service.app import JSON, MSGPACK, STATUS, Call, Route
+from rareswitch.service.messages import Refusal
+from rareswitch.version import __version__
+
+#: Of every route with a scope, beside those of :data:`~rareswitch.service.app.STATUS`.
+_REFUSED = {400: "not readable", 401: "no valid token", 403: "not allowed", 413: "too long", 415: "another media type"}
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+@cache
+def description(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """The routes as an OpenAPI document."""
+    types = [*dict.fromkeys([*_types(routes), Refusal])]
+    references, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(types, references, strict=True))
+    statuses = {**_REFUSED, **{status: kind.__name__ for kind, status in STATUS}, 408: "too slow", 421: "wrong host"}
+    refused = {
+        str(status): {"description": text, "content": {JSON: {"schema": schemas[Refusal]}}}
+        for status, text in sorted(statuses.items())
+    }
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        answer: dict[str, Any] = {"description": route.summary}
+        if route.gives is not None:
+            answer["content"] = {media: {"schema": schemas[route.gives]} for media in (JSON, MSGPACK)}
+        else:
+            answer["content"] = {route.media.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}}
+        operation: dict[str, Any] = {
+            "operationId": operation_id(route),
+            "summary": route.summary,
+            "responses": {"200": answer, **refused},
+            "parameters": [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                for name in _PARAMETER.findall(route.path)
+            ],
+        }
+        if route.takes is not None:
+            body = {media: {"schema": schemas[route.takes]} for media in (JSON, MSGPACK)}
+            operation["requestBody"] = {"required": True, "content": body}
+        if route.scope is not None:
+            operation["security"] = [{"token": []}]
+            operation["description"] = f"Needs a token with the scope `{route.scope}`."
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "rareswitch", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def operation_id(route: Route) -> str:
+    """Names a route: ``post_decide``."""
+    words = [word for word in _PARAMETER.sub("", route.path).split("/") if word and word != "v1"]
+    of_one = ["of_one"] if route.path.endswith("}") else []
+    return "_".join([route.method.lower(), *words, *of_one]).replace("-", "_").replace(".", "_")
+
+
+def pages(routes: Sequence[Route]) -> tuple[Route, ...]:
+    """Routes that describe these, and themselves."""
+
+    async def document(call: Call, _: None) -> dict[str, Any]:
+        """The routes of this service, as an OpenAPI document."""
+        return description(tuple(routes))
+
+    async def readable(call: Call, _: None) -> Response:
+        """The routes of this service, as a page to read."""
+        return HTMLResponse(_page(routes), headers={"content-security-policy": "default-src 'none'; style-src 'self'"})
+
+    return (
+        Route(method="GET", path="/openapi.json", scope=None, summary=str(document.__doc__), call=document, gives=dict),
+        Route(method="GET", path="/docs", scope=None, summary=str(readable.__doc__), call=readable, media="text/html"),
+    )
+
+
+def _page(routes: Sequence[Route]) -> str:
+    """Each route, what it takes and gives, and the fields of these."""
+    rows = "".join(
+        f"<tr><td><code>{route.method} {escape(route.path)}</code></td><td>{route.scope or 'everyone'}</td>"
+        f"<td>{escape(route.summary)}</td><td>{_link(route.takes)}</td><td>{_link(route.gives)}</td></tr>"
+        for route in routes
+    )
+    structs = "".join(
+        f'<h2 id="{kind.__name__}">{kind.__name__}</h2><p>{escape((getdoc(kind) or "").splitlines()[0])}</p><ul>'
+        + "".join(f"<li><code>{field.name}</code>: {escape(_type_text(field.type))}</li>" for field in _fields(kind))
+        + "</ul>"
+        for kind in dict.fromkeys(_types(routes))
+    )
+    head = "<tr><th>route</th><th>scope</th><th></th><th>takes</th><th>gives</th></tr>"
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>rareswitch</title><h1>rareswitch</h1>'
+        "<p>Bodies are JSON or MessagePack; errors have one form, <code>Refusal</code>. The same as "
+        f'<a href="/openapi.json">OpenAPI</a>.</p><table>{head}{rows}</table>{structs}</html>'
+    )
+
+
+def _types(routes: Sequence[Route]) -> list[type[Any]]:
+    return [kind for route in routes for kind in (route.takes, route.gives) if kind is not None]
+
+
+def _fields(kind: type[Any]) -> Sequence[Any]:
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else msgspec.structs.fields(kind)
+
+
+def _type_text(kind: Any) -> str:
+    return kind.__name__ if type(kind) is type else str(kind).replace("typing.", "")
+
+
+def _link(kind: type[Any] | None) -> str:
+    return "" if kind is None or kind is dict else f'<a href="#{kind.__name__}">{kind.__name__}</a>'

@@ -1,0 +1,306 @@
+"""The routes of experiments: what Python's verbs do, over HTTP."""
+
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from prometheus_client import generate_latest
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response
+
+from rareswitch.errors import ParameterError
+from rareswitch.evaluation import Always, Candidate, Effects, Evaluation, effects, evaluate
+from rareswitch.experiment import Advance, Audit, Choice, Experiment, Gate, Rewards, Status, create
+from rareswitch.features import Features
+from rareswitch.log import export_parts
+from rareswitch.planning import duration_of
+from rareswitch.service.app import Call, Route, check_allowed
+from rareswitch.service.messages import (
+    Accepted,
+    AdvanceRequest,
+    CreateRequest,
+    DecideManyRequest,
+    DecideRequest,
+    Decisions,
+    EffectsRequest,
+    EvaluateRequest,
+    Experiments,
+    Health,
+    Id,
+    Probabilities,
+    RewardManyRequest,
+    RewardRequest,
+)
+
+#: The media types of policy files, of exports and of metrics.
+BINARY, ZIP, TEXT = "application/octet-stream", "application/zip", "text/plain; version=0.0.4; charset=utf-8"
+
+
+def check_ids(call: Call, *ids: Id) -> None:
+    """Refuse ids that are longer than the service keeps."""
+    most = call.service.limits.id
+    for name in ids:
+        if len(str(name).encode(errors="replace")) > most:
+            raise ParameterError(f"id must be at most {most} bytes; got {str(name)!r:.40} and more. Give a hash of it.")
+
+
+def asked(call: Call, trial: Experiment, body: DecideRequest) -> tuple[Any, Any]:
+    """The context and the arms of a request, as experiments take them."""
+    check_ids(call, body.id)
+    arms, most = body.arms, call.service.limits.arms
+    if max(len(arms or ()), len(body.vectors or ())) > most:
+        raise ParameterError(f"arms must be at most {most:,} in a request of this service. Offer fewer.")
+    if trial.description.features is None and body.vectors is None:
+        raise ParameterError("vectors must be given: this experiment has no features.")
+    return (body.context if trial.description.features is not None else body.vectors), arms
+
+
+async def decide(call: Call, body: DecideRequest) -> Choice:
+    """Choose an arm, durably; the same id again gives the same answer."""
+    trial = await call.hub.trial(call.name)
+    context, arms = asked(call, trial, body)
+    choice = await call.hub.decide(trial, trial.request(context, arms, id=body.id, baseline=body.baseline))
+    call.service.metrics.decisions.labels(trial.name, choice.version).inc()
+    call.notes |= {"decision": choice.id, "version": choice.version}
+    return choice
+
+
+async def decide_many(call: Call, body: DecideManyRequest) -> Decisions:
+    """Choose an arm for each of many requests, which is much faster."""
+    trial = await call.hub.trial(call.name)
+    check_ids(call, *body.ids)
+    contexts = body.sets() if trial.description.features is None else body.contexts
+    choices = await call.hub.run(trial.decide_many, contexts, body.arms, ids=body.ids, baseline=body.baselines)
+    call.notes |= {"decisions": len(choices), "version": choices[-1].version}
+    call.service.metrics.decisions.labels(trial.name, choices[-1].version).inc(len(choices))
+    return Decisions(
+        ids=[choice.id for choice in choices],
+        arms=[choice.arm for choice in choices],
+        propensities=[choice.propensity for choice in choices],
+        policy_ids=[choice.policy_id for choice in choices],
+        versions=[choice.version for choice in choices],
+        repeated=[choice.repeated for choice in choices],
+    )
+
+
+async def probabilities(call: Call, body: DecideRequest) -> Probabilities:
+    """With what probability the current policy would choose each arm; nothing is decided."""
+    trial = await call.hub.trial(call.name)
+    context, arms = asked(call, trial, body)
+    shares = await call.hub.run(trial.probabilities, context, arms, baseline=body.baseline)
+    policy_id, version = trial.policy.id, len(trial.versions)
+    return Probabilities(policy_id=policy_id, version=version, arms=[*shares], probabilities=[*shares.values()])
+
+
+async def reward(call: Call, body: RewardRequest) -> Accepted:
+    """Say what a decision earned; twice the same is as good as once."""
+    check_ids(call, body.id)
+    return await _reward(call, [body.id], [body.value], None if body.event is None else [body.event], body.overwrite)
+
+
+async def reward_many(call: Call, body: RewardManyRequest) -> Accepted:
+    """Say what many decisions earned."""
+    check_ids(call, *body.ids)
+    return await _reward(call, body.ids, body.values, body.events, body.overwrite)
+
+
+async def _reward(call: Call, ids: list[Id], values: list[float | bool], events: Any, overwrite: bool) -> Accepted:
+    trial = await call.hub.trial(call.name)
+    await call.hub.run(trial.reward_many, ids, values, events=events, overwrite=overwrite)
+    call.service.metrics.rewards.labels(trial.name).inc(len(ids))
+    call.notes["rewards"] = len(ids)
+    return Accepted(count=len(ids))
+
+
+async def names(call: Call, _: None) -> Experiments:
+    """The experiments that the caller may see."""
+    known = await call.hub.names()
+    return Experiments(names=[name for name in known if call.caller is not None and call.caller.allows("read", name)])
+
+
+async def begin(call: Call, body: CreateRequest) -> Status:
+    """Begin an experiment."""
+    check_allowed(call, "admin", body.name)
+
+    def begun() -> Status:
+        features = None
+        if body.features is not None:
+            features = Features.from_plain(body.features)
+        elif body.sample is not None:
+            features = Features.fit(body.sample, body.arms)
+        rewards = Rewards(
+            window=None if body.window is None else duration_of("window", body.window), default=body.default
+        )
+        settings: dict[str, Any] = dict(body.settings)
+        if features is None and isinstance(body.arms, list):
+            settings["arms"] = len(body.arms)
+        trial = create(
+            call.hub.url,
+            body.name,
+            learner=body.learner,
+            features=features,
+            dim=body.dim,
+            schedule=body.schedule,
+            rewards=rewards,
+            baseline=body.baseline,
+            min_propensity=body.min_propensity,
+            key=call.hub.key,
+            **settings,
+        )
+        call.hub.add(trial)
+        return trial.status()
+
+    return await call.hub.run(begun)
+
+
+async def status(call: Call, _: None) -> Status:
+    """What was decided and earned, and what the next update waits for."""
+    trial = await call.hub.trial(call.name)
+    return await call.hub.run(trial.status)
+
+
+async def preview(call: Call, body: AdvanceRequest) -> Advance:
+    """What an update made now would do; nothing is changed."""
+    trial = await call.hub.trial(call.name)
+    return await call.hub.run(trial.preview, forecast=_forecast(body), gate=_gate(body))
+
+
+async def advance(call: Call, body: AdvanceRequest) -> Advance:
+    """Learn the next policy, if it is due."""
+    trial = await call.hub.trial(call.name)
+    outcome = await call.hub.run(trial.advance, forecast=_forecast(body), gate=_gate(body), force=body.force)
+    call.notes |= {"made": outcome.made, "version": outcome.version}
+    return outcome
+
+
+def _forecast(body: AdvanceRequest) -> int | tuple[int, ...] | None:
+    return tuple(body.forecast) if isinstance(body.forecast, list) else body.forecast
+
+
+def _gate(body: AdvanceRequest) -> Gate | None:
+    return None if body.gate is None else Gate(level=body.gate)
+
+
+async def audit(call: Call, _: None) -> Audit:
+    """A decision by its id, recomputed from its frozen policy. Ids that are numbers come with ``?number=true``."""
+    trial = await call.hub.trial(call.name)
+    text = str(call.request.path_params["id"])
+    number = call.request.query_params.get("number") == "true"
+    if number and not text.lstrip("-").isdigit():
+        raise ParameterError(f"id must be a whole number with ?number=true; got {text!r:.60}.")
+    return await call.hub.run(trial.audit, int(text) if number else text)
+
+
+async def value(call: Call, body: EvaluateRequest) -> Evaluation:
+    """What other policies would have earned."""
+    trial = await call.hub.trial(call.name)
+    return await call.hub.run(
+        evaluate,
+        trial,
+        {name: _candidate(trial, name) for name in body.candidates},
+        level=body.level,
+        simultaneous=body.simultaneous,
+        anytime=body.anytime,
+    )
+
+
+def _candidate(trial: Experiment, name: str) -> Candidate:
+    kind, _, rest = name.partition(":")
+    if kind == "always":
+        return Always(rest)
+    if kind == "policy":
+        policies = trial.policies
+        if not rest.isdigit() or not 1 <= int(rest) <= len(policies):
+            raise ParameterError(f"candidates: policy:NUMBER must be from 1 to {len(policies)}; got {rest!r:.40}.")
+        return policies[int(rest) - 1]
+    return name
+
+
+async def difference(call: Call, body: EffectsRequest) -> Effects:
+    """The effect of one arm over another."""
+    trial = await call.hub.trial(call.name)
+    return await call.hub.run(effects, trial, body.arm, body.over, level=body.level)
+
+
+async def policy(call: Call, _: None) -> Response:
+    """The frozen policy that decides now, as a file; its id is the ETag."""
+    trial = await call.hub.trial(call.name)
+    version = (await call.hub.run(lambda: trial.versions))[-1]
+    headers = {"etag": f'"{version.policy.id}"', "cache-control": "no-cache"}
+    if headers["etag"] in call.request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(version.row.policy, headers=headers, media_type=BINARY)
+
+
+async def export(call: Call, _: None) -> Response:
+    """All decisions and rewards: a zip of Parquet parts, as ``rareswitch experiment import`` reads them."""
+    trial = await call.hub.trial(call.name)
+    folder = TemporaryDirectory(prefix="rareswitch-")  # until it was sent
+    path = await call.hub.run(_exported, trial, Path(folder.name))
+    return FileResponse(path, media_type=ZIP, filename=f"{trial.name}.zip", background=BackgroundTask(folder.cleanup))
+
+
+def _exported(trial: Experiment, folder: Path) -> Path:
+    rewards, policies = trial.description.rewards, [policy.id for policy in trial.policies]
+    parts = export_parts(trial.store, folder, policies=policies, window=rewards.window, default=rewards.default)
+    with zipfile.ZipFile(folder / "parts.zip", "w") as archive:  # which stores: Parquet is compressed itself
+        for part in parts:
+            archive.write(part, Path(part).name)
+    return folder / "parts.zip"
+
+
+async def alive(call: Call, _: None) -> Health:
+    """Whether the process answers."""
+    return Health(ready=True)
+
+
+async def ready(call: Call, _: None) -> Response | Health:
+    """Whether the store can be written to and the policies are those that were published."""
+    await call.hub.run(call.hub.check)
+    return Health(ready=True)
+
+
+async def metrics(call: Call, _: None) -> Response:
+    """What was counted, of all experiments, for Prometheus."""
+    for name in await call.hub.names():
+        check_allowed(call, "read", name)
+    return Response(generate_latest(call.service.metrics.registry), media_type=TEXT)
+
+
+_ONE = "/v1/experiments/{name}"
+
+
+def _post(path: str, scope: Any, call: Any, takes: type[Any], gives: type[Any]) -> Route:
+    return Route(method="POST", path=path, scope=scope, summary=_summary(call), call=call, takes=takes, gives=gives)
+
+
+def _get(path: str, scope: Any, call: Any, gives: type[Any] | None = None, media: str = "application/json") -> Route:
+    return Route(method="GET", path=path, scope=scope, summary=_summary(call), call=call, gives=gives, media=media)
+
+
+def _summary(call: Any) -> str:
+    return str(call.__doc__).splitlines()[0]
+
+
+#: Of the service of a store.
+ROUTES: tuple[Route, ...] = (
+    _post(f"{_ONE}/decide", "decide", decide, DecideRequest, Choice),
+    _post(f"{_ONE}/decide-many", "decide", decide_many, DecideManyRequest, Decisions),
+    _post(f"{_ONE}/probabilities", "read", probabilities, DecideRequest, Probabilities),
+    _post(f"{_ONE}/reward", "decide", reward, RewardRequest, Accepted),
+    _post(f"{_ONE}/reward-many", "decide", reward_many, RewardManyRequest, Accepted),
+    _get("/v1/experiments", "read", names, Experiments),
+    _post("/v1/experiments", "admin", begin, CreateRequest, Status),
+    _get(_ONE, "read", status, Status),
+    _post(f"{_ONE}/preview", "read", preview, AdvanceRequest, Advance),
+    _post(f"{_ONE}/advance", "admin", advance, AdvanceRequest, Advance),
+    _get(f"{_ONE}/decisions/{{id}}", "read", audit, Audit),
+    _post(f"{_ONE}/evaluate", "read", value, EvaluateRequest, Evaluation),
+    _post(f"{_ONE}/effects", "read", difference, EffectsRequest, Effects),
+    _get(f"{_ONE}/policy", "read", policy, media=BINARY),
+    _get(f"{_ONE}/export", "read", export, media=ZIP),
+    _get("/healthz", None, alive, Health),
+    _get("/readyz", None, ready, Health),
+    _get("/metrics", "read", metrics, media=TEXT),
+)

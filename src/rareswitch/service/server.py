@@ -1,0 +1,189 @@
+"""The server: uvicorn with a deadline for requests, on loopback unless something else is asked for."""
+
+import asyncio
+import logging
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.policy import find_key
+from rareswitch.service.app import Limits, Security, Service, logger, make_app
+from rareswitch.service.hub import Hub
+from rareswitch.service.openapi import pages
+from rareswitch.service.routes import ROUTES
+from rareswitch.service.tokens import Tokens
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+#: Seconds in which the head of a request must have come, and for which work that was begun may go on at the end.
+HEAD, DRAIN = 10.0, 20
+#: The variable in which worker processes find the settings.
+_SETTINGS = "RARESWITCH_SERVICE"
+
+
+class DeadlineProtocol(HttpToolsProtocol):
+    """Closes connections on which the head of a request does not come."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._waiting = self.loop.call_later(HEAD, transport.close)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(HEAD, self.transport.close)
+
+    def on_headers_complete(self) -> None:
+        self._ended()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended()
+        super().connection_lost(exc)
+
+    def _ended(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a service runs: options of ``rareswitch serve``, variables ``RARESWITCH_…``, or ``rareswitch.toml``."""
+
+    url: str
+    host: str = "127.0.0.1"
+    port: int = 8700
+    #: The file of tokens; by default beside an SQLite store.
+    tokens: str | None = None
+    #: Further names under which it may be addressed.
+    allow_host: tuple[str, ...] = ()
+    #: Files of the certificate and its key, for TLS.
+    certificate: str | None = None
+    private_key: str | None = None
+    #: The key that signs policies: its file, or the variable that holds it.
+    key_file: str | None = None
+    key: str | None = None
+    workers: int = 1
+    #: The header in which a proxy on this machine says who is signed in.
+    user_header: str | None = None
+    max_body: int = Limits().body
+    max_arms: int = Limits().arms
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ParameterError(f"port must be from 0 to 65535; got {self.port}.")
+        if self.workers < 1:
+            raise ParameterError(f"workers must be at least 1; got {self.workers}.")
+        if self.workers > 1 and not self.url.startswith("postgres"):
+            raise ParameterError(
+                f"workers must be 1 where the store is a file; got {self.workers}. Processes that write one SQLite "
+                "file wait for each other: use PostgreSQL for several."
+            )
+        if (self.certificate is None) != (self.private_key is None):
+            raise ParameterError("certificate and private_key belong together: give both for TLS, or none.")
+
+    @property
+    def address(self) -> str:
+        """Where it is reached."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.certificate else ''}://{host}:{self.port}"
+
+
+def read_settings(path: Path | None, variables: Mapping[str, str], options: Mapping[str, Any]) -> Settings:
+    """Settings of a file, over these of the environment, over these the options that were given.
+
+    >>> read_settings(None, {"RARESWITCH_URL": "a.db", "RARESWITCH_PORT": "8800"}, {"port": None}).address
+    'http://127.0.0.1:8800'
+    """
+    facts: dict[str, Any] = {}
+    if path is not None:
+        try:
+            facts |= tomllib.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise FileFormatError(f"{path}: cannot be read as TOML ({error}).") from error
+    names = [field.name for field in msgspec.structs.fields(Settings)]
+    facts |= {name: text for name in names if (text := variables.get(f"RARESWITCH_{name.upper()}"))}
+    facts |= {name: value for name, value in options.items() if name in names and value is not None}
+    if isinstance(facts.get("allow_host"), str):
+        facts["allow_host"] = facts["allow_host"].split(",")
+    if "url" not in facts:
+        raise ParameterError("url must name a store, a file such as spring.db or a URL such as postgresql://….")
+    try:
+        return msgspec.convert(facts, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise ParameterError(f"the settings of the service cannot be read: {error}.") from error
+
+
+def tokens_path(settings: Settings) -> Path:
+    """Where the tokens of a service are kept."""
+    if settings.tokens is not None:
+        return Path(settings.tokens)
+    path = settings.url.removeprefix("sqlite:///")
+    if "://" in path or path == "memory:":
+        raise ParameterError("tokens must name a file where the store is no file: --tokens FILE.")
+    return Path(f"{path}.tokens.json")
+
+
+def service_of(settings: Settings) -> Service:
+    """The service of a store."""
+    own = () if settings.host in ("0.0.0.0", "::") else (settings.host,)
+    return Service(
+        hub=Hub(settings.url, key=find_key(settings.key_file, settings.key)),
+        security=Security(
+            tokens=Tokens(tokens_path(settings)),
+            hosts=frozenset({*settings.allow_host, *own, *LOOPBACK}),
+            user_header=settings.user_header,
+        ),
+        limits=Limits(body=settings.max_body, arms=settings.max_arms),
+    )
+
+
+def application(service: Service) -> Starlette:
+    """All routes of a service."""
+    return make_app(service, (*ROUTES, *pages(ROUTES)))
+
+
+def worker() -> Starlette:
+    """The application of one of several processes, which read the settings of the first from its environment."""
+    _log_lines()
+    return application(service_of(msgspec.json.decode(os.environ[_SETTINGS], type=Settings)))
+
+
+def serve(settings: Settings, app: Starlette | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C; what was begun by then is finished."""
+    _log_lines()
+    target: Any = app
+    if settings.workers > 1:
+        os.environ[_SETTINGS], target = msgspec.json.encode(settings).decode(), f"{__name__}:{worker.__name__}"
+    uvicorn.run(
+        application(service_of(settings)) if target is None else target,
+        factory=settings.workers > 1,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        http=DeadlineProtocol,
+        ws="none",
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.private_key,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN,
+    )
+
+
+def _log_lines() -> None:
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)

@@ -1,0 +1,285 @@
+"""The verbs of experiments over HTTP, and who may use them."""
+
+import asyncio
+import io
+import time
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+
+from rareswitch.policy import policy_from_bytes
+from rareswitch.service import (
+    COOKIE,
+    MSGPACK,
+    ROUTES,
+    SCOPES,
+    BusyError,
+    Limits,
+    Route,
+    Service,
+    Together,
+    application,
+    description,
+)
+
+Ask = Callable[..., httpx.Response]
+SPRING = "/v1/experiments/spring"
+ONE: dict[str, Any] = {"id": "r1", "context": {"age": 31, "device": "ios"}, "arms": ["red", "blue"]}
+
+
+def test_what_is_decided_over_http_is_what_python_finds(ask: Ask, service: Service) -> None:
+    first = ask("POST", f"{SPRING}/decide", ONE).json()
+    again = ask("POST", f"{SPRING}/decide", ONE).json()
+    assert again == first | {"repeated": True}
+    other = {**ONE, "id": 7, "arms": {"red": {}, "green": {}}}
+    assert ask("POST", f"{SPRING}/decide", other).json()["arm"] in ("red", "green")
+    many = {"ids": ["r1", "r2"], "contexts": [ONE["context"]] * 2, "arms": ["red", "blue"]}
+    decided = ask("POST", f"{SPRING}/decide-many", many).json()
+    assert (decided["arms"][0], decided["repeated"]) == (first["arm"], [True, False])
+    assert ask("POST", f"{SPRING}/reward", {"id": "r1", "value": True}).json() == {"count": 1}
+    assert ask("POST", f"{SPRING}/reward-many", {"ids": ["r2", 7], "values": [0.0, 1.0]}).json() == {"count": 2}
+    trial = service.hub._open("spring")
+    audit = ask("GET", f"{SPRING}/decisions/r1").json()
+    assert audit == msgspec.json.decode(msgspec.json.encode(trial.audit("r1")))
+    assert audit["verdict"] == "matches"
+    assert ask("GET", f"{SPRING}/decisions/7?number=true").json()["arm"] in ("red", "green")
+    status = ask("GET", SPRING).json()
+    assert [(batch["decisions"], batch["rewarded"]) for batch in status["batches"]] == [(3, 3)]
+    shares = ask("POST", f"{SPRING}/probabilities", ONE).json()
+    assert dict(zip(shares["arms"], shares["probabilities"], strict=True)) == trial.probabilities(
+        ONE["context"], ONE["arms"]
+    )
+    assert ask("POST", f"{SPRING}/evaluate", {"candidates": ["uniform", "always:red", "policy:1"]}).status_code == 200
+    assert ask("POST", f"{SPRING}/effects", {"arm": "red", "over": "blue"}).json()["effects"][0]["arm"] == "red"
+    assert ask("GET", "/v1/experiments").json() == {"names": ["spring", "vectors"]}
+
+
+def test_an_update_over_http_publishes_a_policy_that_can_be_fetched_once(ask: Ask) -> None:
+    ids = [f"r{k}" for k in range(60)]
+    many = {"ids": ids, "contexts": [ONE["context"]] * 60, "arms": ["red", "blue"]}
+    ask("POST", f"{SPRING}/decide-many", many)
+    ask("POST", f"{SPRING}/reward-many", {"ids": ids, "values": [0.0, 1.0] * 30})
+    assert ask("POST", f"{SPRING}/preview", {"force": False}).json()["preview"]
+    outcome = ask("POST", f"{SPRING}/advance", {"force": True}).json()
+    assert (outcome["made"], outcome["version"]) == (True, 2)
+    answer = ask("GET", f"{SPRING}/policy")
+    assert policy_from_bytes(answer.content).id == outcome["policy_id"] == answer.headers["etag"].strip('"')
+    assert ask("GET", f"{SPRING}/policy", headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+    archive = zipfile.ZipFile(io.BytesIO(ask("GET", f"{SPRING}/export").content))
+    assert archive.namelist() == ["part-00001.parquet"]
+
+
+def test_an_experiment_is_begun_over_http(ask: Ask) -> None:
+    sample = [{"age": age, "device": "ios"} for age in range(20, 60)]
+    body = {"name": "autumn", "sample": sample, "arms": ["a", "b"], "settings": {"policies": 3, "horizon": 100}}
+    assert ask("POST", "/v1/experiments", body).json()["name"] == "autumn"
+    again = ask("POST", "/v1/experiments", body)
+    assert (again.status_code, again.json()["error"]["type"]) == (409, "ExistsError")
+    one = {"id": 1, "context": {"age": 30, "device": "ios"}, "arms": ["a", "b"]}
+    assert ask("POST", "/v1/experiments/autumn/decide", one).status_code == 200
+
+
+@pytest.mark.parametrize("sizes", [None, [3, 1]])
+def test_vectors_come_as_raw_numbers_in_messagepack(ask: Ask, service: Service, sizes: list[int] | None) -> None:
+    vectors = np.random.default_rng(1).normal(size=(4, 2))
+    body = {"ids": [1, 2], "vectors": vectors.astype("<f8").tobytes(), "dim": 2, "sizes": sizes}
+    headers = {"content-type": MSGPACK}
+    answer = ask("POST", "/v1/experiments/vectors/decide-many", msgspec.msgpack.encode(body), headers=headers)
+    assert answer.headers["content-type"] == MSGPACK
+    decided = msgspec.msgpack.decode(answer.content)
+    trial = service.hub._open("vectors")
+    cuts = np.cumsum([2, 2] if sizes is None else sizes)[:-1]
+    single = [trial.decide(part, id=k) for k, part in enumerate(np.split(vectors, cuts), 1)]
+    assert decided["arms"] == [choice.arm for choice in single]
+    assert all(choice.repeated for choice in single)
+
+
+def send(ask: Ask, route: Route, **more: Any) -> httpx.Response:
+    """A request of a route with an empty body."""
+    path = route.path.replace("{name}", "spring").replace("{id}", "r1")
+    return ask(route.method, path, None if route.takes is None else {}, **more)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_a_route_is_for_those_whose_token_allows_it(ask: Ask, service: Service, route: Route) -> None:
+    tokens = service.security.tokens
+    if route.scope is None:
+        assert send(ask, route, token=None).status_code == 200
+        return
+    expired = tokens.add("expired", ["admin"], days=1e-9)
+    time.sleep(0.001)
+    revoked = tokens.add("revoked", ["admin"])
+    tokens.remove("revoked")
+    for wrong in (None, "x", expired, revoked):
+        refused = send(ask, route, token=wrong)
+        assert (refused.status_code, set(refused.json()["error"])) == (401, {"type", "message", "parameter", "given"})
+    for scope in SCOPES:
+        allowed = scope in (route.scope, "admin")
+        token = tokens.add(f"{scope} all", [scope])
+        assert (send(ask, route, token=token).status_code != 403) == allowed
+        if allowed:
+            own = tokens.add(f"{scope} spring", [scope], experiments=["spring"])
+            other = tokens.add(f"{scope} vectors", [scope], experiments=["vectors"])
+            assert send(ask, route, token=own).status_code != 403 or route.path == "/metrics"
+            assert send(ask, route, token=other).status_code == 403 or "{name}" not in route.path
+
+
+def test_a_list_names_only_what_the_caller_may_read(ask: Ask, service: Service) -> None:
+    token = service.security.tokens.add("own", ["read"], experiments=["vectors"])
+    assert ask("GET", "/v1/experiments", token=token).json() == {"names": ["vectors"]}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({}, 200), ({"sec-fetch-site": "cross-site"}, 403), ({"host": "evil.example"}, 421), ({"host": "test:8700"}, 200)],
+)
+def test_a_session_of_the_page_is_not_for_other_sites(
+    ask: Ask, service: Service, headers: dict[str, str], status: int
+) -> None:
+    session = service.security.tokens.open_session(service.security.tokens.link())
+    cookie = {"cookie": f"{COOKIE}={session}"}
+    assert ask("GET", SPRING, token=None, headers=cookie | headers).status_code == status
+
+
+def test_a_session_changes_something_with_the_token_of_its_form_alone(ask: Ask, service: Service) -> None:
+    tokens = service.security.tokens
+    code = tokens.link()
+    session = tokens.open_session(code) or ""
+    assert tokens.open_session(code) is None
+    cookie = {"cookie": f"{COOKIE}={session}"}
+    assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=cookie).status_code == 403
+    other = tokens.signed("form session other", 60)
+    assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=cookie | {"x-csrf-token": other}).status_code == 403
+    own = tokens.signed(f"form {tokens.payload(session)}", 60)
+    assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=cookie | {"x-csrf-token": own}).status_code == 200
+    assert ask("GET", SPRING, token=None, headers={"cookie": f"{COOKIE}={session[:-4]}AAAA"}).status_code == 401
+
+
+MALFORMED: list[tuple[str, Any, int]] = [
+    ("decide", b"", 400),
+    ("decide", b"{", 400),
+    ("decide", b"\xff\xfe", 400),
+    ("decide", [], 422),
+    ("decide", {}, 422),
+    ("decide", {**ONE, "id": None}, 422),
+    ("decide", {**ONE, "id": 1.5}, 422),
+    ("decide", {**ONE, "id": "x" * 200}, 422),
+    ("decide", {**ONE, "id": ""}, 422),
+    ("decide", {**ONE, "contxt": 1}, 422),
+    ("decide", {**ONE, "context": [1]}, 422),
+    ("decide", {**ONE, "context": {"age": {"deep": 1}}}, 422),
+    ("decide", {**ONE, "context": {"age": "old"}}, 422),
+    ("decide", {**ONE, "arms": []}, 422),
+    ("decide", {**ONE, "arms": "red"}, 422),
+    ("decide", {**ONE, "arms": ["red", "red"]}, 422),
+    ("decide", {**ONE, "arms": ["x"] * 2000}, 422),
+    ("decide", {**ONE, "baseline": "red"}, 422),
+    ("decide", b'{"id": "r1", "context": {"age": NaN}, "arms": ["red"]}', 400),
+    ("decide", b'{"id": "r1", "context": {"age": 1e999}, "arms": ["red"]}', 422),
+    ("decide", b'{"id": "r1", "context": {"age": "\\ud800"}, "arms": ["red"]}', 400),
+    ("decide-many", {"ids": []}, 422),
+    ("decide-many", {"ids": ["a"], "contexts": []}, 422),
+    ("decide-many", {"ids": ["a"], "vectors": "AAAA"}, 422),
+    ("reward", {"id": "r1"}, 422),
+    ("reward", {"id": "r1", "value": "much"}, 422),
+    ("reward", {"id": "r1", "value": None}, 422),
+    ("reward", b'{"id": "r1", "value": 1e999}', 422),
+    ("reward", {"id": "r1", "value": 1.0, "event": "e"}, 422),
+    ("reward-many", {"ids": ["a"], "values": []}, 422),
+    ("evaluate", {"candidates": []}, 422),
+    ("evaluate", {"candidates": ["unifrom"]}, 422),
+    ("evaluate", {"candidates": ["policy:9"]}, 422),
+    ("evaluate", {"candidates": ["uniform"], "level": 2}, 422),
+    ("advance", {"forecast": "many"}, 422),
+    ("advance", {"gate": 7, "force": True}, 422),
+]
+
+
+@pytest.mark.parametrize(("verb", "body", "status"), MALFORMED)
+def test_what_is_malformed_is_refused_in_one_form(ask: Ask, verb: str, body: Any, status: int) -> None:
+    ask("POST", f"{SPRING}/decide", {**ONE, "id": "first"})
+    answer = ask("POST", f"{SPRING}/{verb}", body)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["schema_version"] == 1
+    assert len(answer.json()["error"]["message"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "more", "status"),
+    [
+        (f"{SPRING}/decide", b"x" * 5000, {}, 413),
+        (f"{SPRING}/decide", b"{}", {"content-encoding": "gzip"}, 415),
+        (f"{SPRING}/decide", b"{}", {"content-type": "text/plain"}, 415),
+        ("/v1/experiments/none/decide", ONE, {}, 404),
+        ("/nowhere", {}, {}, 404),
+        ("/healthz", {}, {}, 405),
+    ],
+)
+def test_what_cannot_be_read_is_refused(
+    ask: Ask, service: Service, path: str, body: Any, more: dict[str, str], status: int
+) -> None:
+    object.__setattr__(service, "limits", Limits(body=4000))
+    answer = ask("POST", path, body, headers=more)
+    assert (answer.status_code, answer.json()["error"]["parameter"]) == (status, "name" if "none" in path else None)
+
+
+def test_a_body_that_does_not_come_is_given_up(service: Service) -> None:
+    object.__setattr__(service, "limits", Limits(receive=0.05))
+
+    sent: list[Any] = []
+    token = service.security.tokens.add("slow", ["decide"])
+
+    async def receive() -> Any:
+        await asyncio.sleep(10)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"test"), (b"authorization", f"Bearer {token}".encode())]
+    scope = {"type": "http", "method": "POST", "path": f"{SPRING}/decide", "headers": headers, "query_string": b""}
+    asyncio.run(application(service)(scope, receive, send))
+    assert sent[0]["status"] == 408
+
+
+def test_a_service_whose_store_is_gone_is_not_ready(ask: Ask, service: Service, tmp_path: Any) -> None:
+    ask("GET", SPRING)
+    assert ask("GET", "/readyz").status_code == 200
+    (tmp_path / "spring.db").unlink()
+    assert (ask("GET", "/readyz").status_code, ask("GET", "/healthz").status_code) == (503, 200)
+
+
+def test_the_description_has_every_route() -> None:
+    document = description(ROUTES)
+    operations = {(method.upper(), path) for path, entry in document["paths"].items() for method in entry}
+    assert operations == {(route.method, route.path) for route in ROUTES}
+    names = [operation["operationId"] for entry in document["paths"].values() for operation in entry.values()]
+    assert len(set(names)) == len(ROUTES)
+    text = msgspec.json.encode(document).decode()
+    used = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert used <= set(document["components"]["schemas"])
+
+
+def test_what_comes_while_a_call_runs_is_carried_out_together() -> None:
+    calls: list[list[int]] = []
+
+    def call(items: list[int]) -> list[int | Exception]:
+        calls.append(items)
+        time.sleep(0.02)
+        return [ValueError("odd") if item % 2 else item for item in items]
+
+    async def run() -> list[Any]:
+        together = Together(call, most=40)
+        answers = asyncio.gather(*(together.ask(item) for item in range(40)), return_exceptions=True)
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError, match="40 calls wait"):
+            await together.ask(41)
+        return await answers
+
+    answers = asyncio.run(run())
+    assert [answer for answer in answers if isinstance(answer, int)] == [*range(0, 40, 2)]
+    assert len(calls) <= 2
