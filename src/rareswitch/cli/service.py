@@ -26,6 +26,9 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "url", metavar="STORE", nargs="?", help="a file such as spring.db, or a URL such as postgresql://…"
     )
+    parser.add_argument("--policy", metavar="FILE", help="decide by a policy file, without a store")
+    parser.add_argument("--name", help="with --policy: name of the experiment in paths (default policy)")
+    parser.add_argument("--logs", metavar="FOLDER", help="with --policy: folder of decisions, for experiment import")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1: this machine alone)")
     parser.add_argument("--port", type=int, help="port to listen on (default 8700)")
     parser.add_argument("--tokens", metavar="FILE", help="file of tokens (default: STORE.tokens.json)")
@@ -49,7 +52,8 @@ def run_serve(options: argparse.Namespace) -> int:
     tokens = Tokens(tokens_path(settings))
     if not tokens.all():
         print(f"token (shown this once, scope admin): {tokens.add('first', ['admin'])}")
-    print(f"rareswitch serves {settings.url} at {settings.address}, described at {settings.address}/docs", flush=True)
+    source, address = settings.policy or settings.url, settings.address
+    print(f"rareswitch serves {source} at {address}, described at {address}/docs", flush=True)
     if settings.host not in ("127.0.0.1", "localhost", "::1") and settings.certificate is None:
         print(
             "rareswitch: warning: it listens beyond this machine without TLS, so that tokens can be read on the way. "

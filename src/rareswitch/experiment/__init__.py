@@ -4,7 +4,7 @@ from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.opening import copy_experiment, create, open_experiment
-from rareswitch.experiment.requests import Request
+from rareswitch.experiment.requests import Request, Requests, read_requests
 from rareswitch.experiment.results import (
     Advance,
     Audit,
@@ -30,6 +30,7 @@ __all__ = [
     "Lift",
     "Relearned",
     "Request",
+    "Requests",
     "Rewards",
     "Status",
     "Verification",
@@ -37,4 +38,5 @@ __all__ = [
     "copy_experiment",
     "create",
     "open_experiment",
+    "read_requests",
 ]

@@ -441,6 +441,11 @@ class Experiment:
         """
         return verify_versions(self.description, self.versions, self.store)
 
+    def policy_file(self) -> tuple[str, bytes]:
+        """The id and the file of the policy that decides, with its signature."""
+        newest = self.versions[-1]
+        return newest.policy.id, newest.row.policy
+
     def check(self) -> None:
         """Raise if its store cannot be written to, or the policy that decides is not what was published."""
         self.store.check_writable()

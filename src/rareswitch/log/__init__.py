@@ -11,10 +11,19 @@ from rareswitch.log.parquet import ParquetLog
 from rareswitch.log.parts import log_schema
 from rareswitch.log.stored import KeptRecord, StoredBatch, StoredLog, check_newest
 from rareswitch.log.tables import estimate_propensities, read_csv, write_csv
-from rareswitch.log.write import LogWriter, export_parts, write_log, write_part
+from rareswitch.log.write import LogWriter, export_parts, write_decisions, write_log, write_part
 
 __all__ = ["ENDINGS", "DecisionLog", "HeldOut", "ImportReport", "LogWriter"]
 __all__ += ["KeptRecord", "ParquetLog", "Source", "StoredBatch", "StoredLog", "check_newest", "dsjson_records"]
 __all__ += ["estimate_propensities", "export_parts", "find_parts", "format_of", "from_obp", "import_parts"]
 __all__ += ["log_schema", "read", "read_all", "read_csv", "read_dsjson", "summarize"]
-__all__ += ["summarize_source", "to_obp", "write", "write_csv", "write_dsjson", "write_log", "write_part"]
+__all__ += [
+    "summarize_source",
+    "to_obp",
+    "write",
+    "write_csv",
+    "write_decisions",
+    "write_dsjson",
+    "write_log",
+    "write_part",
+]

@@ -312,6 +312,15 @@ def export_parts(
     return paths
 
 
+def write_decisions(path: str | Path, rows: Sequence[DecisionRow], policies: Sequence[str]) -> None:
+    """Write decisions whose rewards are not known yet as a part, as :func:`export_parts` does.
+
+    Their versions are numbers of ``policies``, from 1; their ids are of one kind.
+    """
+    with LogWriter(path) as part:
+        part.add(_kept_table([(row, []) for row in rows], policies))
+
+
 def _parts(store: Store, marks: Marks) -> Iterator[list[Kept]]:
     """The decisions in pieces of a size that fits into memory, with ids of one kind each."""
     waiting: list[Kept] = []

@@ -312,7 +312,9 @@ def make_app(service: Service, routes: Sequence[Route]) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> "AsyncIterator[None]":
+        watching = asyncio.create_task(service.hub.watch())
         yield
+        watching.cancel()
         await asyncio.to_thread(service.hub.close)
 
     entries = [

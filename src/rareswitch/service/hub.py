@@ -122,6 +122,9 @@ class Hub:
         answer = asyncio.get_running_loop().run_in_executor(self._threads, work)
         return await answer
 
+    async def watch(self) -> None:
+        """What is to be done beside answering requests."""
+
     def check(self) -> None:
         """Raise if the store cannot be written to, or a policy is not what was signed."""
         for trial in [*self._trials.values()]:

@@ -85,7 +85,6 @@ class Probabilities(Result, frozen=True, kw_only=True):
     """With what probability the current policy chooses each offered arm."""
 
     policy_id: str
-    version: int
     arms: list[Id]
     probabilities: list[float]
 

@@ -51,9 +51,10 @@ def asked(call: Call, trial: Experiment, body: DecideRequest) -> tuple[Any, Any]
     arms, most = body.arms, call.service.limits.arms
     if max(len(arms or ()), len(body.vectors or ())) > most:
         raise ParameterError(f"arms must be at most {most:,} in a request of this service. Offer fewer.")
-    if trial.description.features is None and body.vectors is None:
+    records = trial.policy.features is not None
+    if not records and body.vectors is None:
         raise ParameterError("vectors must be given: this experiment has no features.")
-    return (body.context if trial.description.features is not None else body.vectors), arms
+    return (body.context if records else body.vectors), arms
 
 
 async def decide(call: Call, body: DecideRequest) -> Choice:
@@ -70,7 +71,7 @@ async def decide_many(call: Call, body: DecideManyRequest) -> Decisions:
     """Choose an arm for each of many requests, which is much faster."""
     trial = await call.hub.trial(call.name)
     check_ids(call, *body.ids)
-    contexts = body.sets() if trial.description.features is None else body.contexts
+    contexts = body.sets() if trial.policy.features is None else body.contexts
     choices = await call.hub.run(trial.decide_many, contexts, body.arms, ids=body.ids, baseline=body.baselines)
     call.notes |= {"decisions": len(choices), "version": choices[-1].version}
     call.service.metrics.decisions.labels(trial.name, choices[-1].version).inc(len(choices))
@@ -89,8 +90,7 @@ async def probabilities(call: Call, body: DecideRequest) -> Probabilities:
     trial = await call.hub.trial(call.name)
     context, arms = asked(call, trial, body)
     shares = await call.hub.run(trial.probabilities, context, arms, baseline=body.baseline)
-    policy_id, version = trial.policy.id, len(trial.versions)
-    return Probabilities(policy_id=policy_id, version=version, arms=[*shares], probabilities=[*shares.values()])
+    return Probabilities(policy_id=trial.policy.id, arms=[*shares], probabilities=[*shares.values()])
 
 
 async def reward(call: Call, body: RewardRequest) -> Accepted:
@@ -226,11 +226,11 @@ async def difference(call: Call, body: EffectsRequest) -> Effects:
 async def policy(call: Call, _: None) -> Response:
     """The frozen policy that decides now, as a file; its id is the ETag."""
     trial = await call.hub.trial(call.name)
-    version = (await call.hub.run(lambda: trial.versions))[-1]
-    headers = {"etag": f'"{version.policy.id}"', "cache-control": "no-cache"}
+    policy_id, data = await call.hub.run(trial.policy_file)
+    headers = {"etag": f'"{policy_id}"', "cache-control": "no-cache"}
     if headers["etag"] in call.request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
-    return Response(version.row.policy, headers=headers, media_type=BINARY)
+    return Response(data, headers=headers, media_type=BINARY)
 
 
 async def export(call: Call, _: None) -> Response:
@@ -304,3 +304,6 @@ ROUTES: tuple[Route, ...] = (
     _get("/readyz", None, ready, Health),
     _get("/metrics", "read", metrics, media=TEXT),
 )
+_DECIDING = {decide, decide_many, probabilities, names, policy, alive, ready, metrics}
+#: Of a server that decides by a policy file, without a store.
+EDGE_ROUTES = tuple(route for route in ROUTES if route.call in _DECIDING)

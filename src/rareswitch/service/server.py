@@ -17,9 +17,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.policy import find_key
 from rareswitch.service.app import Limits, Security, Service, logger, make_app
+from rareswitch.service.edge import EdgeHub, FrozenPolicy
 from rareswitch.service.hub import Hub
 from rareswitch.service.openapi import pages
-from rareswitch.service.routes import ROUTES
+from rareswitch.service.routes import EDGE_ROUTES, ROUTES
 from rareswitch.service.tokens import Tokens
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -60,7 +61,13 @@ class DeadlineProtocol(HttpToolsProtocol):
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a service runs: options of ``rareswitch serve``, variables ``RARESWITCH_…``, or ``rareswitch.toml``."""
 
-    url: str
+    #: The store; or a policy file, by which is decided without a store.
+    url: str = ""
+    policy: str | None = None
+    #: Of a policy file: how it is called in paths, the secret by which decisions are drawn, the folder of its log.
+    name: str = "policy"
+    seed: int | None = None
+    logs: str | None = None
     host: str = "127.0.0.1"
     port: int = 8700
     #: The file of tokens; by default beside an SQLite store.
@@ -89,6 +96,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"workers must be 1 where the store is a file; got {self.workers}. Processes that write one SQLite "
                 "file wait for each other: use PostgreSQL for several."
             )
+        if bool(self.url) == (self.policy is not None):
+            raise ParameterError("url must name a store, such as spring.db; or give --policy FILE in its place.")
+        if self.policy is not None and self.seed is None:
+            raise ParameterError(
+                "seed must be given with --policy, in RARESWITCH_SEED or rareswitch.toml: the secret whole number by "
+                "which decisions are drawn, the same on all servers. That of an experiment is trial.description.seed."
+            )
         if (self.certificate is None) != (self.private_key is None):
             raise ParameterError("certificate and private_key belong together: give both for TLS, or none.")
 
@@ -116,8 +130,6 @@ def read_settings(path: Path | None, variables: Mapping[str, str], options: Mapp
     facts |= {name: value for name, value in options.items() if name in names and value is not None}
     if isinstance(facts.get("allow_host"), str):
         facts["allow_host"] = facts["allow_host"].split(",")
-    if "url" not in facts:
-        raise ParameterError("url must name a store, a file such as spring.db or a URL such as postgresql://….")
     try:
         return msgspec.convert(facts, Settings, strict=False)
     except msgspec.ValidationError as error:
@@ -128,7 +140,7 @@ def tokens_path(settings: Settings) -> Path:
     """Where the tokens of a service are kept."""
     if settings.tokens is not None:
         return Path(settings.tokens)
-    path = settings.url.removeprefix("sqlite:///")
+    path = settings.policy or settings.url.removeprefix("sqlite:///")
     if "://" in path or path == "memory:":
         raise ParameterError("tokens must name a file where the store is no file: --tokens FILE.")
     return Path(f"{path}.tokens.json")
@@ -137,8 +149,14 @@ def tokens_path(settings: Settings) -> Path:
 def service_of(settings: Settings) -> Service:
     """The service of a store."""
     own = () if settings.host in ("0.0.0.0", "::") else (settings.host,)
+    key = find_key(settings.key_file, settings.key)
+    hub = Hub(settings.url, key=key)
+    if settings.policy is not None and settings.seed is not None:
+        logs = settings.logs is not None
+        frozen = FrozenPolicy(settings.policy, name=settings.name, seed=settings.seed, key=key, logs=logs)
+        hub = EdgeHub(frozen, settings.logs)
     return Service(
-        hub=Hub(settings.url, key=find_key(settings.key_file, settings.key)),
+        hub=hub,
         security=Security(
             tokens=Tokens(tokens_path(settings)),
             hosts=frozenset({*settings.allow_host, *own, *LOOPBACK}),
@@ -150,7 +168,8 @@ def service_of(settings: Settings) -> Service:
 
 def application(service: Service) -> Starlette:
     """All routes of a service."""
-    return make_app(service, (*ROUTES, *pages(ROUTES)))
+    routes = EDGE_ROUTES if isinstance(service.hub, EdgeHub) else ROUTES
+    return make_app(service, (*routes, *pages(routes)))
 
 
 def worker() -> Starlette:
