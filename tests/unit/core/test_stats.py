@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -59,18 +60,18 @@ def test_zero_is_neutral() -> None:
     np.testing.assert_array_equal(Stats.zero(2).estimate(ridge=1.0), [0.0, 0.0])
 
 
-def test_bad_input_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"rewards must have shape \(2,\)"):
-        Stats.of(np.ones((2, 1)), [1.0])
-    with pytest.raises(ShapeError, match="features"):
-        Stats.of([1.0, 2.0], [1.0, 2.0])
-    with pytest.raises(NonFiniteError, match="rewards"):
-        Stats.of([[1.0]], [np.nan])
-    with pytest.raises(ShapeError, match="cannot be added"):
-        Stats.zero(2) + Stats.zero(3)
-    with pytest.raises(ParameterError, match="ridge must be positive"):
-        Stats.zero(2).estimate(ridge=0.0)
-    with pytest.raises(InputError, match="gram"):
-        Stats(gram=np.eye(3), moment=np.ones(2), count=0, square_sum=0.0)
-    with pytest.raises(TypeError):
-        Stats.zero(2) + 1  # type: ignore[operator]
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Stats.of(np.ones((2, 1)), [1.0]), ShapeError, r"rewards must have shape \(2,\)"),
+        (lambda: Stats.of([1.0, 2.0], [1.0, 2.0]), ShapeError, "features"),
+        (lambda: Stats.of([[1.0]], [np.nan]), NonFiniteError, "rewards"),
+        (lambda: Stats.zero(2) + Stats.zero(3), ShapeError, "cannot be added"),
+        (lambda: Stats.zero(2).estimate(ridge=0.0), ParameterError, "ridge must be positive"),
+        (lambda: Stats(gram=np.eye(3), moment=np.ones(2), count=0, square_sum=0.0), InputError, "gram"),
+        (lambda: Stats.zero(2) + 1, TypeError, "unsupported"),  # type: ignore[operator]
+    ],
+)
+def test_bad_input_is_refused(call: Callable[[], object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()

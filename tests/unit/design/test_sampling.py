@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -48,22 +50,23 @@ def test_mixtures_are_the_weighted_sum_of_their_parts() -> None:
     np.testing.assert_allclose(soft, expected, rtol=1e-14, atol=1e-15)
 
 
-def test_bad_mixtures_are_refused() -> None:
-    with pytest.raises(ShapeError, match="one weight for each matrix"):
-        MixedArgmax(weights=np.array([0.5, 0.5]), matrices=np.array([MATRIX]))
-    with pytest.raises(ShapeError, match="at least one"):
-        MixedArgmax(weights=np.array([]), matrices=np.empty((0, 3, 3)))
-    with pytest.raises(ParameterError, match="sum to 1"):
-        MixedSoftmax(weights=np.array([0.5]), matrices=np.array([MATRIX]))
-    with pytest.raises(ParameterError, match="g_optimal_share"):
-        MixedArgmax(weights=np.array([1.0]), matrices=np.array([MATRIX]), g_optimal_share=1.5)
-    with pytest.raises(ShapeError, match="symmetric"):
-        Argmax(np.array([[0.0, 1.0], [0.0, 0.0]]))
-    with pytest.raises(ShapeError, match=r"\(m, dim, dim\)"):
-        MixedArgmax(weights=np.array([1.0]), matrices=MATRIX)
-    with pytest.raises(ShapeError, match="for 3 dimensions; got contexts of 2"):
-        Argmax(MATRIX).probabilities(np.ones((4, 2)))
-    with pytest.raises(ParameterError, match="exponent"):
-        Softmax(MATRIX, -1.0)
-    with pytest.raises(ParameterError, match="tol"):
-        GOptimal(tol=0.0)
+HALF, ALL = np.array([0.5, 0.5]), np.array([1.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: MixedArgmax(weights=HALF, matrices=np.array([MATRIX])), ShapeError, "one weight for each matrix"),
+        (lambda: MixedArgmax(weights=ALL[:0], matrices=np.empty((0, 3, 3))), ShapeError, "at least one"),
+        (lambda: MixedSoftmax(weights=HALF[:1], matrices=np.array([MATRIX])), ParameterError, "sum to 1"),
+        (lambda: MixedArgmax(weights=ALL, matrices=MATRIX[None], g_optimal_share=1.5), ParameterError, "g_optimal_sh"),
+        (lambda: Argmax(np.array([[0.0, 1.0], [0.0, 0.0]])), ShapeError, "symmetric"),
+        (lambda: MixedArgmax(weights=ALL, matrices=MATRIX), ShapeError, r"\(m, dim, dim\)"),
+        (lambda: Argmax(MATRIX).probabilities(np.ones((4, 2))), ShapeError, "for 3 dimensions; got contexts of 2"),
+        (lambda: Softmax(MATRIX, -1.0), ParameterError, "exponent"),
+        (lambda: GOptimal(tol=0.0), ParameterError, "tol"),
+    ],
+)
+def test_bad_mixtures_are_refused(make: Callable[[], object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()

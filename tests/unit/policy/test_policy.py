@@ -84,17 +84,6 @@ def test_decisions_depend_on_their_own_set_and_id_alone(sampler: Sampler, arms: 
     assert (len(cut.arms), len(cut.propensities), len(cut.survivors), len(cut.ids)) == (7, 7, 7, 7)
 
 
-def test_one_set_is_decided_as_all_arms_are_alive() -> None:
-    for sampler in SAMPLERS.values():
-        policy = Policy(dim=DIM, sampler=sampler, eliminations=eliminations(1))
-        x = Gaussian(dim=DIM, arms=ARMS).draw(20, seed=3).contexts
-        whole = policy.decide(x, ids=range(20), seed=9)
-        for s in range(20):
-            for given in (x[s], x[s].tolist(), np.asfortranarray(x[s])):
-                one = policy.decide(given, ids=s, seed=9)
-                assert (one.arms, one.propensities) == (whole.arms[s], whole.propensities[s])
-
-
 @pytest.mark.parametrize("name", record_decisions.cases())
 def test_decisions_are_those_that_were_recorded(name: str) -> None:
     """Decisions that were logged must replay in years to come: with numbers as ids, to the last bit."""
@@ -149,46 +138,46 @@ def test_ids_tell_contents_apart() -> None:
     assert len({policy.id for policy in policies}) == len(policies)
 
 
-def test_bad_input_is_refused() -> None:
-    policy = Policy(dim=DIM, sampler=Uniform())
-    dead = np.zeros((1, 2), dtype=bool)
-    for shape in ((), (1,)):  # one set, and an array of one
-        ids = [0] if shape else 0
-        with pytest.raises(ShapeError, match="for 4 features; got contexts of 3"):
-            policy.decide(np.ones((*shape, 2, 3)), ids=ids, seed=1)
-        with pytest.raises(NonFiniteError, match="contexts must be finite; 8 of its entries are not"):
-            policy.decide(np.full((*shape, 2, 4), np.nan), ids=ids, seed=1)
-        with pytest.raises(NonFiniteError, match="contexts"):
-            policy.decide(np.full((*shape, 2, 4), -np.inf), ids=ids, seed=1)
-        with pytest.raises(EmptySetError, match="kills every arm"):
-            policy.decide(np.ones((*shape, 2, 4)), dead[0] if not shape else dead, ids=ids, seed=1)
-        with pytest.raises(ShapeError, match="available must have shape"):
-            policy.decide(np.ones((*shape, 2, 4)), np.ones((*shape, 3), dtype=bool), ids=ids, seed=1)
-        with pytest.raises(ShapeError, match="available must be an array of booleans"):
-            policy.decide(np.ones((*shape, 2, 4)), np.ones((*shape, 2)), ids=ids, seed=1)
-        with pytest.raises(EmptySetError, match="at least one arm"):
-            policy.decide(np.ones((*shape, 0, 4)), ids=ids, seed=1)
-        with pytest.raises(ParameterError, match="seed"):
-            policy.decide(np.ones((*shape, 2, 4)), ids=ids, seed=-1)
-    with pytest.raises(ShapeError, match="an elimination of 4 dimensions in a policy of 2"):
-        Policy(dim=2, sampler=Uniform(), eliminations=eliminations(1))
-    with pytest.raises(ShapeError, match="lower triangular"):
-        Elimination(estimate=np.ones(2), root=np.ones((2, 2)))
+@pytest.mark.parametrize("shape", [(), (1,)], ids=["one set", "an array of one"])
+@pytest.mark.parametrize(
+    ("contexts", "more", "error", "words"),
+    [
+        (np.ones((2, 3)), {}, ShapeError, "for 4 features; got contexts of 3"),
+        (np.full((2, 4), np.nan), {}, NonFiniteError, "contexts must be finite; 8 of its entries are not"),
+        (np.full((2, 4), -np.inf), {}, NonFiniteError, "contexts"),
+        (np.ones((2, 4)), {"available": np.zeros(2, dtype=bool)}, EmptySetError, "kills every arm"),
+        (np.ones((2, 4)), {"available": np.ones(3, dtype=bool)}, ShapeError, "available must have shape"),
+        (np.ones((2, 4)), {"available": np.ones(2)}, ShapeError, "available must be an array of booleans"),
+        (np.ones((0, 4)), {}, EmptySetError, "at least one arm"),
+        (np.ones((2, 4)), {"seed": -1}, ParameterError, "seed"),
+    ],
+)
+def test_bad_input_is_refused(
+    shape: tuple[int, ...], contexts: FloatArray, more: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    if "available" in more:
+        more = {"available": np.broadcast_to(more["available"], shape + more["available"].shape)}
+    sets, ids = np.broadcast_to(contexts, shape + contexts.shape), [0] if shape else 0
+    with pytest.raises(error, match=words):
+        Policy(dim=DIM, sampler=Uniform()).decide(sets, ids=ids, **{"seed": 1} | more)
 
 
-def test_ids_must_fit_their_sets() -> None:
-    policy = Policy(dim=DIM, sampler=Uniform())
-    with pytest.raises(TypeError, match="ids"):
-        policy.decide(np.ones((2, 2, 4)), seed=1)  # type: ignore[call-arg]
-    with pytest.raises(ShapeError, match="2 sets take 2 ids; got 3"):
-        policy.decide(np.ones((2, 2, 4)), ids=[1, 2, 3], seed=1)
-    for one in (5, "a"):
-        with pytest.raises(ShapeError, match=r"Pass \[id\]"):
-            policy.decide(np.ones((1, 2, 4)), ids=one, seed=1)
-    with pytest.raises(ParameterError, match="an id must be a whole number or a string; got list"):
-        policy.decide(np.ones((2, 4)), ids=[5], seed=1)
-    with pytest.raises(ParameterError, match="at least 0"):
-        policy.decide(np.ones((2, 4)), ids=-1, seed=1)
+@pytest.mark.parametrize(
+    ("sets", "ids", "error", "words"),
+    [
+        (2, [1, 2, 3], ShapeError, "2 sets take 2 ids; got 3"),
+        (2, range(2**63 - 1), ShapeError, "2 sets take 2 ids"),
+        *((1, one, ShapeError, r"Pass \[id\]") for one in (5, "a")),
+        (None, [5], ParameterError, "an id must be a whole number or a string; got list"),
+        (None, -1, ParameterError, "at least 0"),
+        *((2, range(*ids), ShapeError, r"ids must be below 2\^63") for ids in ((10**30,), (2**63,), (10**30, 0, -1))),
+        (2, range(-(10**30), 5), ShapeError, r"ids must be below 2\^63"),
+    ],
+)
+def test_ids_must_fit_their_sets(sets: int | None, ids: Any, error: type[Exception], words: str) -> None:
+    contexts = np.ones((2, 4) if sets is None else (sets, 2, 4))
+    with pytest.raises(error, match=words):
+        Policy(dim=DIM, sampler=Uniform()).decide(contexts, ids=ids, seed=1)
 
 
 def test_a_policy_that_leaves_no_arm_is_refused() -> None:
@@ -226,25 +215,30 @@ def test_numbers_that_a_policy_cannot_compute_with_are_refused(make: Callable[[]
         make()
 
 
-def test_parts_of_a_policy_must_agree() -> None:
+THREE = PosteriorDraws(draws=np.ones((2, 3)))
+INNER: Any = Blend(main=Uniform(), explorer=THREE, share=0.5)
+WRONG: Any = Uniform()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Policy(dim=2, sampler=INNER), ShapeError, "a sampler of 3 dimensions in a policy of 2"),
+        (lambda: Policy(dim=2, sampler=Blend(main=INNER, explorer=Uniform(), share=0.1)), ShapeError, "a sampler of 3"),
+        (lambda: Policy(dim=2, sampler=Argmax(np.empty((0, 0)))), ShapeError, "a sampler of 0 dimensions"),
+        (lambda: Policy(dim=2, sampler=InverseGap(estimate=np.empty(0), gamma=1.0)), ShapeError, "a sampler of 0 dim"),
+        (lambda: Policy(dim=2, sampler=Uniform(), eliminations=eliminations(1)), ShapeError, "an elimination of 4 dim"),
+        (lambda: Elimination(estimate=np.ones(2), root=np.ones((2, 2))), ShapeError, "lower triangular"),
+        (lambda: Policy(dim=2, sampler=None), ParameterError, "method probabilities"),  # type: ignore[arg-type]
+        (lambda: Policy(dim=1, sampler=Uniform(), min_propensity=WRONG), ParameterError, "of the type MinPropensity"),
+        (lambda: Policy(dim=3, sampler=Uniform(), eliminations=(WRONG,)), ParameterError, "of the type Elimination"),
+        (lambda: MixedArgmax(weights=[1.0], matrices=np.eye(2)[None], g_optimal=WRONG), ParameterError, "a GOptimal"),
+    ],
+)
+def test_parts_of_a_policy_must_agree(make: Callable[[], Any], error: type[Exception], words: str) -> None:
     """Also those within a blend, and those that have another kind than their place asks for."""
-    three = PosteriorDraws(draws=np.ones((2, 3)))
-    inner = Blend(main=Uniform(), explorer=three, share=0.5)
-    for sampler in (inner, Blend(main=inner, explorer=Uniform(), share=0.1)):
-        with pytest.raises(ShapeError, match="a sampler of 3 dimensions in a policy of 2"):
-            Policy(dim=2, sampler=sampler)
-        assert Policy(dim=3, sampler=sampler).decide(np.ones((2, 3)), ids=1, seed=1).policy_id
-    for empty in (Argmax(np.empty((0, 0))), InverseGap(estimate=np.empty(0), gamma=1.0)):
-        with pytest.raises(ShapeError, match="a sampler of 0 dimensions in a policy of 2"):
-            Policy(dim=2, sampler=empty)
-    with pytest.raises(ParameterError, match="method probabilities"):
-        Policy(dim=2, sampler=None)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="of the type MinPropensity"):
-        Policy(dim=1, sampler=Uniform(), min_propensity=0.1)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="must be of the type Elimination"):
-        Policy(dim=3, sampler=Uniform(), eliminations=(three,))  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="g_optimal must be a GOptimal"):
-        MixedArgmax(weights=[1.0], matrices=np.eye(2)[None], g_optimal=Uniform())  # type: ignore[arg-type]
+    with pytest.raises(error, match=words):
+        make()
 
 
 def test_whole_numbers_of_any_type_give_the_same_policy() -> None:
@@ -254,12 +248,3 @@ def test_whole_numbers_of_any_type_give_the_same_policy() -> None:
         assert same.id == plain.id
         assert (type(same.dim), type(same.edition)) == (int, int)
     assert Policy(dim=2, sampler=GOptimal(tol=1)).id == Policy(dim=2, sampler=GOptimal(tol=1.0)).id
-
-
-def test_ranges_beyond_all_ids_are_refused() -> None:
-    policy = Policy(dim=2, sampler=Uniform())
-    for ids in (range(10**30), range(2**63), range(10**30, 0, -1), range(-(10**30), 5)):
-        with pytest.raises(ShapeError, match=r"ids must be below 2\^63"):
-            policy.decide(np.ones((2, 3, 2)), ids=ids, seed=1)
-    with pytest.raises(ShapeError, match="2 sets take 2 ids"):
-        policy.decide(np.ones((2, 3, 2)), ids=range(2**63 - 1), seed=1)
