@@ -6,7 +6,9 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rareswitch.core import FloatArray
 from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, Rows, State, Summary
 
@@ -31,6 +33,15 @@ def rows_of(state: State, world: World, seed: int, *, first: int | None = None, 
     decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(first, first + count), seed=seed)
     rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
     return Rows.of(rounds.contexts, decisions, rewards, rounds.available)
+
+
+def rows_for(
+    state: State, contexts: FloatArray, theta: ArrayLike, noise: ArrayLike = 0.0, *, first: int = 0, seed: int = 1
+) -> Rows:
+    """Decisions for these sets, numbered from ``first`` on, whose arms x pay xᵀθ and the noise (n,)."""
+    decisions = state.policy.decide(contexts, ids=range(first, first + len(contexts)), seed=seed)
+    chosen = contexts[np.arange(len(contexts)), decisions.arms]
+    return Rows.of(contexts, decisions, chosen @ np.asarray(theta) + np.asarray(noise))
 
 
 class Step(NamedTuple):

@@ -74,11 +74,3 @@ def test_the_price_of_a_floor(capsys: pytest.CaptureFixture[str]) -> None:
     assert "a minimum propensity of 0.3 is for at most 3 arms of a set" in capsys.readouterr().err
     assert main([*told, "2"]) == 2
     assert "--min-propensity must be a finite number above 0 and at most 1; got 2" in capsys.readouterr().err
-
-
-def test_bad_sizes_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["recommend", "--dim", "0", "--arms", "5"]) == 2
-    assert "dim must be at least 1; got 0" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["recommend", "--arms", "5"])
-    assert "--dim" in capsys.readouterr().err

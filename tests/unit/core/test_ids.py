@@ -40,7 +40,8 @@ ARRAYS = [
 @pytest.mark.parametrize("ids", [*RANGES, *LISTS, *ARRAYS], ids=str)
 def test_every_collection_gives_the_keys_of_its_members(ids: Any) -> None:
     keys = id_keys(ids, len(list(ids)))
-    assert (keys.dtype, keys.shape) == (np.uint64, (len(list(ids)), 2))
+    assert keys.dtype == np.uint64
+    assert keys.shape == (len(list(ids)), 2)
     assert list(map(tuple, keys.tolist())) == [one_key(id) for id in ids]  # noqa: A001
     with pytest.raises(ValueError, match="read-only"):
         keys.flat[:] = 0

@@ -45,8 +45,9 @@ def test_uniforms_are_uniform_and_open(strings: bool) -> None:
     ],
 )
 def test_bad_keys_are_refused(bad: dict[str, Any], words: str) -> None:
+    usual: dict[str, Any] = {"seed": 1, "stream": "s", "first": 0, "count": 3}
     with pytest.raises(ParameterError, match=words):
-        uniforms(**{"seed": 1, "stream": "s", "first": 0, "count": 3} | bad)
+        uniforms(**usual | bad)
     uniforms_at(1, "s", id_keys([1]))  # 1 == True, and its key is remembered
     if "seed" in bad:
         with pytest.raises(ParameterError, match="seed"):

@@ -52,14 +52,6 @@ def test_statistics_are_frozen_copies() -> None:
         stats.gram[0, 0] = 2.0
 
 
-def test_zero_is_neutral() -> None:
-    stats = Stats.of([[1.0, 2.0]], [3.0])
-    total = Stats.zero(2) + stats
-    np.testing.assert_array_equal(total.gram, stats.gram)
-    assert total.count == 1
-    np.testing.assert_array_equal(Stats.zero(2).estimate(ridge=1.0), [0.0, 0.0])
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

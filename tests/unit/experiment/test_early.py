@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rareswitch.core import normals
-from rareswitch.errors import ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.learner import Foresight
 
@@ -80,10 +79,3 @@ def test_other_schedules_keep_their_times_and_say_what_the_learner_asks_for() ->
     status = trial.status()
     assert not status.due
     assert "Early update requested (advance with force=True): " in str(status)
-
-
-def test_settings_are_those_of_the_learner() -> None:
-    trial = create("memory:", "settings", learner="foresight", dim=DIM, horizon=HORIZON, reserve=2, discount=0.7)
-    assert (trial.description.learner.reserve, trial.description.learner.discount) == (2, 0.7)  # type: ignore[attr-defined]
-    with pytest.raises(ParameterError, match="give the horizon, and no grid"):
-        create("memory:", "none", learner="foresight", dim=DIM, reserve=2)

@@ -1,6 +1,5 @@
 """Experiments in which arms are kept at a least probability, and what that costs."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.experiment import create, open_experiment
-from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab import simulate
 from rareswitch.lab.distributions import Gaussian
@@ -82,20 +80,6 @@ def test_vectors_need_names_where_the_minimum_propensity_has_some() -> None:
     assert trial.audit(1).matches
     everyone = create("memory:", "spring", dim=2, min_propensity=0.1, seed=1)
     assert everyone.decide(np.eye(2), id=1).propensity == pytest.approx(0.5)
-
-
-def test_descriptions_keep_the_minimum_propensity() -> None:
-    trial = create("memory:", "spring", dim=2, seed=1)
-    assert Description.from_plain(trial.description.to_plain()).min_propensity is None
-    protected = create("memory:", "spring", dim=2, seed=1, min_propensity=NAMED).description
-    assert json.loads(protected.to_text())["min_propensity"] == {
-        "kind": "min_propensity",
-        "least": 0.1,
-        "arms": ["blue", "red"],
-    }
-    assert Description.from_plain(json.loads(protected.to_text())).min_propensity == NAMED
-    # the setting of foresight is another thing
-    assert create("memory:", "spring", dim=2, seed=1, design_share=0.25).description.min_propensity is None
 
 
 def test_the_price_is_the_share_of_blind_decisions() -> None:

@@ -1,6 +1,5 @@
 """A start from a log: the first policy is learned from it, and everything after rests on it too."""
 
-import json
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -13,7 +12,6 @@ from rareswitch.core import Stats
 from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.experiment import WarmStart, copy_experiment, create, open_experiment
 from rareswitch.experiment.audit import verify_versions
-from rareswitch.experiment.description import Description
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
@@ -231,9 +229,3 @@ def test_a_baseline_is_kept_and_not_played() -> None:
     assert [row.baseline for row in rows] == [3] * 30 + [None]
     assert trial.audit(3).matches
     assert trial.verify().holds
-
-
-def test_descriptions_keep_the_warm_start() -> None:
-    told = create("memory:", "spring", dim=DIM, seed=1, warm_start=log_of(7)).description
-    assert json.loads(told.to_text())["warm_start"] == {"decisions": ROWS, "rewarded": ROWS, "estimated": ""}
-    assert Description.from_plain(json.loads(told.to_text())).warm_start == told.warm_start

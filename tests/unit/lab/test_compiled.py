@@ -10,7 +10,6 @@ from rareswitch.errors import ParameterError
 from rareswitch.lab.compiled import find_walker
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import OFUL, LinUCB, SupLinUCB, ThompsonSampling, make_learner
-from reference.loop import after
 from reference.watch import watched
 
 NOISE = 0.4
@@ -43,20 +42,6 @@ def test_walking_is_the_loop(make: Any) -> None:
         assert one.square_sum == pytest.approx(other.square_sum)
 
 
-@pytest.mark.parametrize("make", WALKING)
-def test_a_walk_ends_in_the_state_of_the_loop(make: Any) -> None:
-    """In the middle of a run, where the next policy must be there: the same one, up to rounding."""
-    world, learner = place(), sized(make, 300, confidence=0.3)
-    cap = 12
-    found, expected = watched(learner, world, 1, cap=cap).state, after(learner, world, cap - 1)
-    assert (found.policies, found.start, found.batch_sizes) == (cap, expected.start, expected.batch_sizes)
-    assert sorted(found.rule_state) == sorted(expected.rule_state)
-    for name, part in found.rule_state.items():
-        np.testing.assert_allclose(part, expected.rule_state[name], atol=1e-9)
-    probe = world.draw(50, seed=7).contexts
-    np.testing.assert_allclose(found.policy.probabilities(probe), expected.policy.probabilities(probe))
-
-
 def test_settings_without_compiled_steps_are_stepped() -> None:
     assert find_walker(sized(ThompsonSampling, draws=2)) is None
     assert find_walker(make_learner("foresight", dim=3)) is None
@@ -78,15 +63,6 @@ def test_the_loop_holds_to_the_cap(name: str, cap: int) -> None:
     assert capped.arms[:same] == free.arms[:same]
     assert (same == 0) == (cap == 1)
     assert len(capped.arms) == 400
-
-
-def test_a_capped_stepper_stays_with_its_last_policy() -> None:
-    world = place()
-    found = watched(sized(LinUCB), world, 1, cap=20)
-    assert found.state.sums[0].count == 19
-    rounds = world.draw(400, seed=1)
-    decided = found.state.policy.decide(rounds.contexts, ids=range(400), seed=1)
-    assert found.arms[19:] == decided.arms[19:].tolist()
 
 
 def test_a_learner_that_ignores_the_cap_is_held_to_it() -> None:

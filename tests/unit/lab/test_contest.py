@@ -1,6 +1,5 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,18 +32,6 @@ def test_kinds_are_what_runs_show(label: str) -> None:
         assert (run.policies == 300) == (entrant.kind == "adaptive")
     if entrant.kind == "rare" and entrant.learner != "base":
         assert entrant.make(WORLD, 100_000, 1).horizon == 100_000
-
-
-def test_learners_are_told_the_noise_and_the_seed() -> None:
-    quiet = make_world("gaussian", dim=DIM, arms=ARMS, noise=0.1)
-    thompson = ENTRANTS["thompson 0.5"]
-    made: Any = thompson.make(quiet, 100, 7)
-    assert (made.scale, made.seed, made.noise) == (0.5, 7, 0.1)
-    geometric: Any = ENTRANTS["pure-exploitation geometric"].make(WORLD, 10_000, 0)
-    own: Any = ENTRANTS["pure-exploitation"].make(WORLD, 10_000, 0)
-    assert geometric.clock.ends[0] == 100
-    assert geometric.clock.ends != own.clock.ends
-    assert len(geometric.clock.ends) == len(own.clock.ends) == POLICIES
 
 
 def test_parts_are_chosen_by_label_learner_or_kind() -> None:

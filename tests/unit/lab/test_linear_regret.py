@@ -8,7 +8,7 @@ from rareswitch.core import FloatArray, uniforms
 from rareswitch.errors import InputError
 from rareswitch.lab import simulate
 from rareswitch.lab.simulate import unlearnable_regret
-from rareswitch.lab.worlds import Rounds, make_world
+from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import OFUL, Foresight, LinUCB, StaleThompsonSampling
 
 
@@ -65,13 +65,6 @@ def test_agents_that_share_a_run_know_both_regrets() -> None:
     alone = collaborate(learner, Crossed(), agents=1, seed=2).run
     assert alone.linear_regret < alone.regret
     assert collaborate(learner, Crossed(), agents=5, seed=2).run.linear_regret == alone.linear_regret
-
-
-@pytest.mark.parametrize("name", ["gaussian", "rare-clicks", "plain-20"])
-def test_where_the_best_arm_is_that_of_a_linear_policy_both_are_the_same(name: str) -> None:
-    world = make_world(name)
-    run = simulate(LinUCB(dim=world.dim, arms=world.arms, horizon=50), world, seed=1)
-    assert run.linear_regret == run.regret
 
 
 @pytest.mark.parametrize("linear", [(1.0, 2.0), ((1.0, 2.0, 3.0),), (1.0, np.nan, 0.0)])

@@ -3,7 +3,6 @@
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +32,6 @@ def same(one: dict[str, Run], other: dict[str, Run]) -> bool:
     return list(one) == list(other) and all(
         np.array_equal(value, getattr(other[key], name)) for key in one for name, value in vars(one[key]).items()
     )
-
-
-def test_what_is_added_is_there(tmp_path: Path) -> None:
-    path, runs = tmp_path / "runs.parquet", {f"k{seed}": run(seed) for seed in range(4)}
-    assert add_runs({}, path) == {}
-    assert load_runs(path) == {}
-    for key, one in runs.items():
-        add_runs({key: one}, path)
-    assert same(load_runs(path), runs)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["runs.parquet"]
 
 
 def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
@@ -89,18 +78,6 @@ def test_writers_of_one_file_all_keep_their_runs(tmp_path: Path) -> None:
         list(pool.map(add, range(4)))
     assert sorted(load_runs(path)) == sorted(f"{writer} {k}" for writer in range(4) for k in range(10))
     assert [entry.name for entry in tmp_path.iterdir()] == ["runs.parquet"]
-
-
-def test_sweeps_into_one_file_all_keep_their_runs(tmp_path: Path) -> None:
-    path = tmp_path / "runs.parquet"
-
-    def make(seen: int, world: World, horizon: int, seed: int) -> BatchLinUCB:
-        if seed == seen:  # in the middle of the one, the other does all of its own
-            sweep({"b": partial(make, -1)}, {"w": WORLD}, horizons=[20], seeds=range(3), path=path)
-        return BatchLinUCB(dim=world.dim, arms=world.arms, horizon=horizon)
-
-    sweep({"a": partial(make, 1)}, {"w": WORLD}, horizons=[20], seeds=range(3), path=path)
-    assert len(load_runs(path)) == 6
 
 
 def test_a_file_that_another_sweep_fills_is_not_run_again(tmp_path: Path) -> None:

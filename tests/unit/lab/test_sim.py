@@ -61,21 +61,27 @@ def test_a_horizon_is_given_where_it_is_not_known() -> None:
         simulate(Foresight(dim=3), WORLD, seed=1, horizon=1)
 
 
+class Odd:
+    """The usual world, but for what it draws and pays."""
+
+    dim, arms = 3, 5
+
+    def __init__(self, *, drawn: Any = None, shift: float = 0.0, forgets: bool = False) -> None:
+        self.drawn, self.shift, self.forgets = drawn, shift, forgets
+
+    def draw(self, count: int, *, seed: int, first: int = 0) -> Any:
+        rounds = WORLD.draw(count, seed=seed, first=first)
+        return self.drawn or Rounds(contexts=rounds.contexts, means=rounds.means + self.shift)
+
+    def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
+        return np.where(self.forgets & (np.arange(first, first + len(means)) % 9 == 8), np.nan, means)
+
+
 def test_a_world_that_does_not_always_pay_is_refused_by_name() -> None:
     """A world knows what it pays; an unknown reward would be left out without a word."""
-
-    class Forgetful:
-        dim, arms = 3, 5
-
-        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-            return WORLD.draw(count, seed=seed, first=first)
-
-        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-            return np.where(np.arange(first, first + len(means)) % 9 == 8, np.nan, means)
-
     for made in (learner(), make_learner("linucb", dim=3, arms=5, horizon=50)):
-        with pytest.raises(NonFiniteError, match="the rewards of Forgetful must be finite"):
-            simulate(made, Forgetful(), seed=1)
+        with pytest.raises(NonFiniteError, match="the rewards of Odd must be finite"):
+            simulate(made, Odd(forgets=True), seed=1)
 
 
 def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
@@ -92,25 +98,11 @@ def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
     assert (len(twice.runs), twice.resumed) == (1, 0)
 
 
-def shifted(shift: float) -> World:
-    class Own:
-        dim, arms = 3, 5
-
-        def draw(self, count: int, *, seed: int, first: int = 0) -> Rounds:
-            rounds = WORLD.draw(count, seed=seed, first=first)
-            return Rounds(contexts=rounds.contexts, means=rounds.means + shift)
-
-        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-            return means
-
-    return Own()
-
-
 def test_another_world_setting_or_cap_makes_another_run(tmp_path: Path) -> None:
     path, contexts = tmp_path / "runs.parquet", WORLD.draw(300, seed=1).contexts
     edited = contexts.copy()
     edited[70] *= 0.5
-    worlds = [WORLD, make_world("gaussian", dim=3, arms=5, noise=0.4), shifted(0.0), shifted(0.1)]
+    worlds = [WORLD, make_world("gaussian", dim=3, arms=5, noise=0.4), Odd(), Odd(shift=0.1)]
     worlds += [SequenceWorld.from_array(array) for array in (contexts, edited)]
     cases: list[Any] = [(make, world, None) for world in worlds]
     cases += [(lambda *_: learner(300, delta=0.5), WORLD, None), (make, WORLD, 2), (make, WORLD, 3)]
@@ -131,47 +123,10 @@ def test_another_world_setting_or_cap_makes_another_run(tmp_path: Path) -> None:
     ],
 )
 def test_odd_rounds_are_refused_in_the_name_of_the_world(drawn: Any, words: str) -> None:
-    class Odd:
-        dim, arms = 3, 5
-
-        def draw(self, count: int, *, seed: int, first: int = 0) -> Any:
-            return drawn
-
-        def rewards(self, means: FloatArray, *, seed: int, first: int = 0) -> FloatArray:
-            return means
-
     with pytest.raises(InputError, match=words):
-        simulate(learner(2), Odd(), seed=1)
+        simulate(learner(2), Odd(drawn=drawn), seed=1)
     with pytest.raises(InputError, match="Odd must"):
-        sweep({"a": make}, {"odd": Odd()}, horizons=[2], seeds=[1])
-
-
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
-    path = tmp_path / "runs.parquet"
-    made = 0
-
-    def interrupt_third(world: World, horizon: int, seed: int) -> BatchLinUCB:
-        nonlocal made
-        made += 1
-        if made == 3:  # a run makes one: in the third run
-            raise KeyboardInterrupt
-        return make(world, horizon, seed)
-
-    found = sweep({"a": interrupt_third}, {"w": WORLD}, horizons=[200], seeds=range(5), path=path)
-    assert found.interrupted
-    assert len(found.runs) == 2
-    assert len(load_runs(path)) == 2
-
-
-def test_each_run_is_kept_as_soon_as_it_is_finished(tmp_path: Path) -> None:
-    path, seen = tmp_path / "runs.parquet", []
-
-    def watch(world: World, horizon: int, seed: int) -> BatchLinUCB:
-        seen.append(len(load_runs(path)))
-        return make(world, horizon, seed)
-
-    sweep({"a": watch}, {"w": WORLD}, horizons=[50], seeds=range(3), path=path)
-    assert seen == [0, 1, 2]
+        sweep({"a": make}, {"odd": Odd(drawn=drawn)}, horizons=[2], seeds=[1])
 
 
 def test_results_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

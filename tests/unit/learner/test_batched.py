@@ -14,7 +14,6 @@ from rareswitch.learner import (
     AdaptiveGrid,
     BatchLinUCB,
     BatchLinUCBDG,
-    BatchLinUCBDGCertified,
     BatchLinUCBKW,
     CertifiedMixture,
     CoreLearning,
@@ -28,7 +27,7 @@ from rareswitch.learner.rule import first_half
 from rareswitch.learner.settings import plain_settings
 from rareswitch.planning import known_regret, proved_rate
 from reference.batched import Trace, slow_batched
-from reference.loop import after, rows_of, steps
+from reference.loop import after, rows_for, rows_of, steps
 
 WORLDS: dict[str, World] = {
     "gaussian": LinearWorld(source=Gaussian(dim=3, arms=5), noise=GaussianNoise(0.3)),
@@ -217,9 +216,8 @@ def test_one_feature_and_arms_of_different_lengths() -> None:
     state = learner.begin()
     while not state.done:
         contexts = rng.uniform(-1.0, 1.0, (state.batch_sizes[0], 4, 1))
-        decisions = state.policy.decide(contexts, ids=range(state.start, state.stop), seed=1)
-        rewards = 0.7 * contexts[np.arange(len(contexts)), decisions.arms, 0] + 0.3 * rng.standard_normal(len(contexts))
-        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)))
+        rows = rows_for(state, contexts, [0.7], 0.3 * rng.standard_normal(len(contexts)), first=state.start)
+        state = learner.next(state, learner.summarize(state, rows))
     assert state.policies == len(learner.clock.begin())
 
 
@@ -241,22 +239,6 @@ def test_how_sets_are_padded_does_not_change_what_is_learned(name: str) -> None:
             rows = Rows.of(x, decisions, means + 0.1 * np.sin(np.arange(count)), mask)
             states[k] = learner.next(states[k], learner.summarize(states[k], rows))
         assert states[0].policy.id == states[1].policy.id
-
-
-def test_the_rate_with_few_batches_is_said() -> None:
-    """Algorithm 5 spends a batch on its first design: with M of them its regret has the exponent of M - 1."""
-    horizon, dim = 10**6, 5
-    ends = paper_design_grid(horizon, 3).ends
-    assert ends[0] == pytest.approx(horizon ** (1 / (2 * (1 - 2**-2))), abs=1)
-    learner = BatchLinUCBDG(dim=dim, arms=5, horizon=horizon, policies=3)
-    assert str(known_regret(learner, learner.begin())) == "regret d·√(ln K/0.5)·T^0.667, stochastic"
-    few = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon, policies=3)
-    assert proved_rate(few) == "d·√(ln K/0.2)·T^0.667, stochastic"
-    enough = BatchLinUCBDGCertified(dim=20, arms=5, horizon=horizon)
-    assert proved_rate(enough) == "d·√(ln K/0.2)·√T, stochastic"
-    assert proved_rate(BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, policies=2)) == "d·√(ln K)·T^0.667, stochastic"
-    uneven = BatchLinUCBKW(dim=dim, arms=5, horizon=horizon, grid=[100, horizon])
-    assert proved_rate(uneven) == "d·√(ln K)·T^0.667, stochastic, times 10 with these batches"
 
 
 def test_the_rate_of_a_learned_design_rests_on_its_share_of_g_optimal_play() -> None:

@@ -7,13 +7,13 @@ from golden.record_state import FILE, LEARNER, SEED, rows, world
 from rareswitch.core import Stats
 from rareswitch.learner import (
     Foresight,
-    Rows,
     Summary,
     state_from_bytes,
     state_to_bytes,
     summaries_from_bytes,
     summaries_to_bytes,
 )
+from reference.loop import rows_for
 
 SHORT = Foresight(dim=3, horizon=1000, policies=5)
 
@@ -57,9 +57,8 @@ def test_equal_rewards_whose_level_was_taken_off_come_back(count: int, reward: f
     """One row, or some alike: the room for rounding of the shift must not look like a row too many."""
     learner = Foresight(dim=3, horizon=1000, intercept=True)
     state = learner.begin()
-    contexts = np.repeat(np.eye(3)[None], count, axis=0)
-    decisions = state.policy.decide(contexts, ids=range(count), seed=1)
-    summary = learner.summarize(state, Rows.of(contexts, decisions, np.full(count, reward)))
+    rows = rows_for(state, np.repeat(np.eye(3)[None], count, axis=0), np.full(3, reward))
+    summary = learner.summarize(state, rows)
     after_it = learner.next(state, summaries_from_bytes(summaries_to_bytes([summary]))[0], forecast=[10, 20])
     assert state_from_bytes(state_to_bytes(after_it)).start == count
 
@@ -68,8 +67,7 @@ def test_features_whose_squares_vanish_come_back() -> None:
     state = SHORT.begin()
     contexts = np.random.default_rng(1).standard_normal((14, 5, SHORT.dim)) / 4.0
     contexts[:, :, 1] *= 1e-160
-    decisions = state.policy.decide(contexts, ids=range(14), seed=1)
-    summary = SHORT.summarize(state, Rows.of(contexts, decisions, np.sin(np.arange(14.0))))
+    summary = SHORT.summarize(state, rows_for(state, contexts, np.zeros(SHORT.dim), np.sin(np.arange(14.0))))
     found = summaries_from_bytes(summaries_to_bytes([summary]))[0]
     assert found.extent == summary.extent
     assert found.stats[0].gram.tolist() == summary.stats[0].gram.tolist()

@@ -151,18 +151,6 @@ def test_a_theta_that_drifts_is_followed() -> None:
     assert "between" not in state.notes[-1]
 
 
-def test_the_last_policy_lies_on_the_way_too() -> None:
-    learner = Foresight(intercept=False, dim=3, grid=[300, 1500, 9000], design_share=0.0)
-    state = after(learner, Steep(), 2)
-    assert len(state.batch_sizes) == 1
-    before, now = (posterior(stats).estimate for stats in (state.past[0].stats[0], state.sums[0]))
-    sampler = state.policy.sampler
-    assert isinstance(sampler, PosteriorDraws)
-    np.testing.assert_allclose(sampler.draws, np.linspace(before, now, 257)[1::2])
-    assert state.notes[-1]["scale"] == 0.0
-    assert state.notes[-1]["between"]
-
-
 def test_intervals_are_widened_too() -> None:
     state = after(Foresight(intercept=False, dim=3, grid=[300, 1500, 4000, 9000]), Steep(), 2)
     belief, surprise = posterior(state.sums[0]), state.notes[-1]["surprise"]

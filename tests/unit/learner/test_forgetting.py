@@ -15,6 +15,7 @@ from rareswitch.learner import Foresight, Rows, State, Summary
 from rareswitch.learner.foresight import LOGISTIC
 from rareswitch.learner.state import faded
 from rareswitch.policy import Blend, PosteriorDraws
+from reference.loop import rows_for
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((3, 200, 4, 2))
@@ -36,15 +37,6 @@ def test_sums_are_weighed_by_age() -> None:
     np.testing.assert_allclose(found.moment, 0.25 * a.moment + 0.5 * b.moment + c.moment)
     assert found.square_sum == pytest.approx(0.25 * a.square_sum + 0.5 * b.square_sum + c.square_sum)
     assert found.count == 2 + 10 + 40
-
-
-def test_shifts_of_rewards_do_not_matter() -> None:
-    rows = np.column_stack([RNG.standard_normal((30, 1)), np.ones(30)])
-    paid = rows[:, 0] + 9.0
-    zero, nine = (Stats.of(rows, paid, shift=shift) for shift in (0.0, 9.0))
-    plain, shifted = (remembered([first, zero], 0.3).shifted(0.0) for first in (zero, nine))
-    np.testing.assert_allclose(plain.moment, shifted.moment)
-    assert plain.square_sum == pytest.approx(shifted.square_sum)
 
 
 def test_batches_that_have_faded_are_forgotten() -> None:
@@ -166,8 +158,7 @@ def test_what_fades_does_not_hide_that_rewards_differ(spread: float, stays: bool
     learner = Foresight(dim=2, discount=0.5, rewards="linear", intercept=intercept)
     state, rng = learner.begin(), np.random.default_rng(1)
     for batch, count in enumerate((33, 101, 189)):
-        x = rng.standard_normal((count, 3, 2))
-        made = state.policy.decide(x, ids=range(1000 * batch, 1000 * batch + count), seed=1)
-        rows = Rows.of(x, made, 3.3 + spread * rng.standard_normal(count))
+        x, paid = rng.standard_normal((count, 3, 2)), 3.3 + spread * rng.standard_normal(count)
+        rows = rows_for(state, x, np.zeros(2), paid, first=1000 * batch)
         state = learner.next(state, learner.summarize(state, rows), forecast=[200, 400])
         assert (state.policy.sampler == learner.begin().policy.sampler) == stays

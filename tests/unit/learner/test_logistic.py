@@ -280,14 +280,6 @@ def test_one_other_reward_makes_the_belief_linear_for_good() -> None:
     assert state_from_bytes(state_to_bytes(state)).past[1].stats[0].expansion is None
 
 
-def test_a_state_from_before_stays_linear() -> None:
-    world = Logits()
-    before = after(Foresight(dim=3, horizon=2000, rewards="linear"), world, 2)
-    state = step(Foresight(dim=3, horizon=2000), before, world).state
-    assert "link" not in state.notes[-1]
-    assert "logistic_point" not in state.rule_state
-
-
 def test_binary_rewards_are_checked() -> None:
     learner, world = Foresight(dim=3, horizon=500, rewards="binary"), Logits()
     state = learner.begin()

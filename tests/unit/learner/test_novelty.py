@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray, normals
-from rareswitch.learner import Foresight, Rows, State, novelty
+from rareswitch.learner import Foresight, State, novelty
+from reference.loop import rows_for
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS = 6, 8
@@ -24,10 +25,8 @@ def learned(intercept: bool = False, block: slice = slice(None)) -> State:
     state, theta = learner.begin(), normals(4, "theta", 0, 1, DIM)[0]
     for first, count in ((0, 100), (100, 300), (400, 600)):
         x = contexts(count, first=first, block=block)
-        made = state.policy.decide(x, ids=range(first, first + count), seed=1)
-        chosen = x[np.arange(count), made.arms]
-        rewards = chosen @ theta + 0.3 * normals(5, "noise", first, count)[:, 0]
-        state = learner.next(state, learner.summarize(state, Rows.of(x, made, rewards)))
+        rows = rows_for(state, x, theta, 0.3 * normals(5, "noise", first, count)[:, 0], first=first)
+        state = learner.next(state, learner.summarize(state, rows))
     return state
 
 
@@ -61,9 +60,8 @@ def test_the_unit_of_the_features_does_not_matter() -> None:
     values = []
     for unit in (1.0, 1e-3):
         state, x = learner.begin(), unit * contexts(300, first=0)
-        made = state.policy.decide(x, ids=range(300), seed=1)
-        rewards = x[np.arange(300), made.arms, 0] / unit + normals(5, "noise", 0, 300)[:, 0]
-        state = learner.next(state, learner.summarize(state, Rows.of(x, made, rewards)))
+        rows = rows_for(state, x, np.eye(DIM)[0] / unit, normals(5, "noise", 0, 300)[:, 0])
+        state = learner.next(state, learner.summarize(state, rows))
         values.append(novelty(state, unit * contexts(200, first=900)).value)
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 

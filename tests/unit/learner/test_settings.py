@@ -19,10 +19,8 @@ from rareswitch.learner import (
     CoreLearning,
     Foresight,
     StaticGrid,
-    ThompsonSampling,
     make_learner,
     plain_settings,
-    required_settings,
     takes,
 )
 
@@ -151,13 +149,6 @@ def test_settings_survive_json(name: str) -> None:
     assert repr(make_learner(name, **SIZES)) != repr(make_learner(name, **SIZES | taken))
 
 
-def test_grids_survive_json() -> None:
-    learner = BatchLinUCB(**SIZES, grid=[10, 500])
-    again = make_learner("batch-linucb", **json.loads(json.dumps(plain_settings(learner))))
-    assert again == learner
-    assert again.clock == learner.clock
-
-
 def test_what_json_cannot_keep_is_refused() -> None:
     class Own:
         """A designer of one's own."""
@@ -195,8 +186,3 @@ def test_settings_beyond_what_can_be_computed_are_refused_at_once(name: str, bad
     with pytest.raises(ParameterError, match=words) as refusal:
         make_learner(name, **sizes | bad)
     assert refusal.value.parameter == next(iter(bad))
-
-
-def test_what_must_be_given() -> None:
-    assert required_settings(Foresight) == ("dim",)
-    assert required_settings(ThompsonSampling) == ("dim", "arms", "horizon")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Foresight, make_learner, state_to_bytes
+from rareswitch.learner import Foresight, state_to_bytes
 from rareswitch.learner import foresight as room
 from reference.loop import after, rows_of
 
@@ -83,22 +83,6 @@ def test_states_cannot_be_changed() -> None:
             setattr(state, name, None)
     with pytest.raises(ValueError, match="read-only"):
         state.sums[0].gram[0, 0] = 1.0
-
-
-def test_a_state_says_where_it_stands() -> None:
-    state = LEARNER.begin()
-    assert repr(state) == "<state of foresight: policy 1, planned for decisions 0 to 14, then 4 more for 1,985>"
-    assert (state.start, state.stop, state.horizon, state.done) == (0, 15, 2000, False)
-    middle = after(LEARNER, WORLD, 2)
-    assert repr(middle) == "<state of foresight: policy 3, planned for decisions 50 to 172, then 2 more for 1,827>"
-    assert (middle.start, middle.stop, middle.horizon) == (50, 173, 2000)
-    last = after(LEARNER, WORLD, 4)
-    assert repr(last) == "<state of foresight: policy 5, planned for decisions 588 to 1,999>"
-    over = after(LEARNER, WORLD, 5)
-    assert repr(over) == "<state of foresight: over after 5 policies and 2,000 decisions>"
-    assert (over.start, over.stop, over.horizon, over.done) == (2000, 2000, 2000, True)
-    stepping = make_learner("linucb", dim=3, arms=5, horizon=100).begin()
-    assert repr(stepping) == "<state of linucb: policy 1, planned for decisions 0 to 0>"
 
 
 def test_the_end_keeps_the_last_policy_and_counts_its_batch() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import ContextSets, Stats, id_keys, sample_order
+from rareswitch.core import ContextSets, id_keys, sample_order
 from rareswitch.errors import BatchError, ParameterError
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import (
@@ -16,7 +16,6 @@ from rareswitch.learner import (
     LinUCBGrid,
     Rows,
     Sample,
-    Summary,
     make_learner,
     sampled,
     state_to_bytes,
@@ -243,12 +242,3 @@ def test_what_is_learned_cannot_be_written_to() -> None:
     assert state_to_bytes(again) == state_to_bytes(state)
     with pytest.raises(TypeError):
         again.notes[0]["noise"] = 7.0
-
-
-def test_summaries_of_an_earlier_version_can_be_added() -> None:
-    """Their learner is not known; that of the other is then that of both."""
-    one = Summary(learner="foresight", policy_id="p", decided=1, rewarded=1, stats=(Stats.of([[1.0]], [1.0]),))
-    old = replace(one, learner="")
-    assert [(a + b).learner for a, b in ((one, old), (old, one), (old, old))] == ["foresight", "foresight", ""]
-    with pytest.raises(BatchError, match="summaries of two learners cannot be added: foresight and oful"):
-        one + replace(one, learner="oful")

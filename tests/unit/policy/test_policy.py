@@ -109,15 +109,6 @@ def test_frequencies_are_the_propensities(sampler: Sampler, strings: bool) -> No
         assert not frequency[expected == 0].any()
 
 
-def test_an_id_that_is_used_twice_is_one_random_number() -> None:
-    policy = Policy(dim=DIM, sampler=Uniform())
-    x = Gaussian(dim=DIM, arms=ARMS).draw(2, seed=5).contexts
-    again = policy.decide(np.repeat(x, 20, axis=0), ids=["a"] * 40, seed=1)
-    assert len(set(again.arms.tolist())) == 1
-    other = policy.decide(np.repeat(x, 20, axis=0), ids=[f"a{k}" for k in range(40)], seed=1)
-    assert len(set(other.arms.tolist())) > 1
-
-
 def test_deciding_changes_nothing() -> None:
     policy = Policy(dim=DIM, sampler=GOptimal(), eliminations=eliminations(1))
     contexts = Gaussian(dim=DIM, arms=ARMS).draw(20, seed=5).contexts
@@ -232,7 +223,11 @@ WRONG: Any = Uniform()
         (lambda: Policy(dim=2, sampler=None), ParameterError, "method probabilities"),  # type: ignore[arg-type]
         (lambda: Policy(dim=1, sampler=Uniform(), min_propensity=WRONG), ParameterError, "of the type MinPropensity"),
         (lambda: Policy(dim=3, sampler=Uniform(), eliminations=(WRONG,)), ParameterError, "of the type Elimination"),
-        (lambda: MixedArgmax(weights=[1.0], matrices=np.eye(2)[None], g_optimal=WRONG), ParameterError, "a GOptimal"),
+        (
+            lambda: MixedArgmax(weights=np.ones(1), matrices=np.eye(2)[None], g_optimal=WRONG),
+            ParameterError,
+            "a GOptimal",
+        ),
     ],
 )
 def test_parts_of_a_policy_must_agree(make: Callable[[], Any], error: type[Exception], words: str) -> None:

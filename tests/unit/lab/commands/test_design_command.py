@@ -220,13 +220,6 @@ def test_a_full_disk_is_an_error_of_one_line(square: Path) -> None:
     assert done.stderr == "rareswitch: error: the output could not be written (No space left on device).\n"
 
 
-def test_terminals_without_greek_letters_are_served(many: Path) -> None:
-    command = [sys.executable, "-m", "rareswitch", "design", str(many), "--distributional"]
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "certified mixture" in done.stdout
-
-
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(square: Path, tmp_path: Path) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from rareswitch.cli import main
-from rareswitch.lab import load_runs, simulate
-from rareswitch.lab.worlds import make_world
-from rareswitch.learner import LEARNERS, AdaptiveGrid, BatchLinUCB, takes
+from rareswitch.lab import load_runs
+from rareswitch.learner import LEARNERS, takes
 
 SMALL = ["--dim", "3", "--arms", "5", "--seeds", "2", "--noise", "0.3"]
 
@@ -47,24 +46,6 @@ def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Capt
 def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
     assert "BatchLinUCB-KW is already optimal" in capsys.readouterr().out
-
-
-def test_the_adaptive_grid_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    """The run is that of the grid to the horizon with the most batches that were asked for, and not the paper's."""
-    command = ["simulate", "--learner", "batch-linucb", "--horizon", "2000", *SMALL, "--confidence", "0.5", "--json"]
-    assert main([*command, "--grid", "adaptive", "--policies", "3"]) == 0
-    runs = json.loads(capsys.readouterr().out)
-    sizes = {"dim": 3, "arms": 5, "noise": 0.3}
-    grid = AdaptiveGrid(horizon=2000, policies=3)
-    learner = BatchLinUCB(**sizes, horizon=2000, confidence=0.5, grid=grid)  # type: ignore[arg-type]
-    expected = [simulate(learner, make_world("gaussian", **sizes), seed=seed) for seed in (0, 1)]  # type: ignore[arg-type]
-    assert [run["regret"] for run in runs] == [run.regret for run in expected]
-    assert main([*command, "--policies", "3"]) == 0
-    assert [run["regret"] for run in json.loads(capsys.readouterr().out)] != [run.regret for run in expected]
-    assert main([*command, "--grid", "adaptive", "100"]) == 2
-    assert "--grid: a batch end must be a whole number; got 'adaptive'." in capsys.readouterr().out
-    assert main(["simulate", "--learner", "foresight", "--grid", "adaptive", *SMALL]) == 2
-    assert "--grid must be batch ends" in capsys.readouterr().err
 
 
 def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:

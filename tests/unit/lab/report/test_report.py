@@ -71,13 +71,6 @@ def test_runs_that_lack_seeds_are_not_compared() -> None:
     assert row == ["c", "7", "3", "59.5", "62.5", "0.50"]
 
 
-def test_every_horizon_is_drawn() -> None:
-    made = draw_runs([*seeded("a", 90.0, 2.0), *seeded("a", 120.0, 2.0, horizon=400)])
-    titles = [panel.get_title(loc="left") for panel in made.axes]
-    assert "w, T = 100, 8 seeds" in titles
-    assert "w, T = 400, 8 seeds" in titles
-
-
 def test_every_panel_says_what_it_shows_and_names_its_series() -> None:
     made = draw_runs([*seeded("foresight", 90.0, 2.0, policies=8), *seeded("b", 40.0, 1.0, policies=90)])
     curves, trade, survivors = made.axes
@@ -102,8 +95,11 @@ def test_names_do_not_cover_each_other() -> None:
     assert np.diff(heights).min() >= 10.0 - 1e-6
 
 
-def test_the_picture_has_panels_for_every_world() -> None:
+def test_the_picture_has_panels_for_every_world_and_horizon() -> None:
     assert len(draw_runs(RUNS).axes) == 3
+    longer = draw_runs([*seeded("a", 90.0, 2.0), *seeded("a", 120.0, 2.0, horizon=400)])
+    titles = {panel.get_title(loc="left") for panel in longer.axes}
+    assert titles >= {"w, T = 100, 8 seeds", "w, T = 400, 8 seeds"}
     made = draw_runs([*RUNS, run_of("a", "v", 0, 1.0)])
     assert len(made.axes) == 4
     curve = made.axes[0]

@@ -1,14 +1,11 @@
-from functools import partial
-
 import numpy as np
 import pytest
 
-from rareswitch.lab import budgeted, learner_for, tradeoff
+from rareswitch.lab import tradeoff
 from rareswitch.lab.report.plots import draw_tradeoff, tradeoff_table
 from rareswitch.lab.sweep import Tradeoff
 from rareswitch.lab.worlds import LowerBoundWorld, World, make_world, switch_lower_bound
 from rareswitch.learner import OFUL, Learner
-from rareswitch.report.figures import DARK_GREY, ORANGE
 
 WORLD = LowerBoundWorld(horizon=1000, stages=3, dim=2)
 
@@ -40,28 +37,6 @@ def test_other_worlds_have_no_theorem(found: Tradeoff) -> None:
     (panel,) = draw_tradeoff(found, make_world("gaussian", dim=2, arms=2, noise=1.0)).axes
     assert not [line for line in panel.lines if str(line.get_label()).startswith("formula")]
     assert "world: T = 1,000, d = 2, K = 2, 3 seeds" in panel.get_title(loc="left")
-
-
-def test_foresight_is_orange_and_what_changes_at_every_step_a_grey_line() -> None:
-    world = make_world("gaussian", dim=2, arms=3, noise=0.5)
-
-    def chosen(name: str, cap: int | None, world: World, horizon: int, seed: int) -> Learner:
-        made, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)
-        return learner_for(world, made, horizon=horizon, seed=seed, noise=0.5, **plan)
-
-    makers = {name: partial(chosen, name) for name in ("foresight", "linucb")}
-    found = tradeoff(makers, world, horizon=300, caps=[1, 8], seeds=range(2))
-    (panel,) = draw_tradeoff(found, world).axes
-    colors = {text.get_text(): text.get_color() for text in panel.texts}
-    assert colors["foresight"] == ORANGE
-    assert colors["linucb, every step"] == DARK_GREY
-    assert colors["linucb"] not in (ORANGE, DARK_GREY)
-    assert panel.get_yscale() == "log"
-    ratio = np.mean([run.regret for run in found.runs[8] if run.learner == "foresight"]) / np.mean(
-        [run.regret for run in found.runs[None] if run.learner == "linucb"]
-    )
-    title = panel.get_title(loc="left")
-    assert f"foresight with 8 policies pays {ratio:.2g} times what linucb pays at every step" in title
 
 
 def test_the_table_has_a_row_for_each_cap(found: Tradeoff) -> None:

@@ -99,20 +99,6 @@ def test_base_is_for_plain_arms_alone() -> None:
         BaSE(dim=4, arms=4, horizon=100, confidence=-0.5)
 
 
-def test_fixed_set_elimination_keeps_the_best_action() -> None:
-    world = make_world("fixed", dim=4, arms=9, noise=NOISE)
-    learner = FixedSetElimination(dim=4, arms=9, horizon=30_000, noise=NOISE, policies=5)
-    run = simulate(learner, world, seed=3)
-    assert run.survivors[0] == 9.0
-    assert run.survivors[-1] < 9.0
-    first = world.draw(1, seed=3)
-    *_, (last, _) = steps(learner, world, 3, most=30_000)
-    assert last.policy.survivors(first.contexts)[0, first.means[0].argmax()]
-    lengths = np.diff([0, *run.batch_ends])
-    ratios = lengths[1:] / lengths[:-1]
-    assert ratios == pytest.approx(np.full(4, ratios.mean()), rel=0.1)
-
-
 def test_a_set_that_changes_between_batches_is_noticed() -> None:
     """Each batch has one set, and the next another one."""
     one, other = (make_world("fixed", dim=4, arms=5, noise=NOISE) for _ in range(2))

@@ -104,13 +104,6 @@ def test_the_last_batch_is_greedy_unless_a_weight_looks_past_it() -> None:
         assert (len(sampler.draws) == 1) == one
 
 
-def test_without_noise_it_is_greedy_at_once() -> None:
-    world = make_world("gaussian", dim=4, arms=5, noise=0.0)
-    state = after(RHO(dim=4, arms=5, horizon=600, noise=0.0, ridge=1e-6), world, 1)
-    assert isinstance(state.policy.sampler, PosteriorDraws)
-    assert len(state.policy.sampler.draws) == 1
-
-
 def test_it_needs_a_sample_of_sets() -> None:
     learner = RHO(dim=4, arms=5, horizon=600, noise=0.5)
     state = learner.begin()

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
-from rareswitch.lab.distributions import PlainArms
 from rareswitch.lab.worlds import GaussianNoise, LowerBoundWorld, Rounds, make_world
 from rareswitch.lab.worlds.linear import DriftingWorld, EndOfOptimismWorld, StarvingWorld
 
@@ -60,20 +59,6 @@ def test_the_worst_arm_teaches_most() -> None:
     between = (first - third) / np.linalg.norm(first - third)
     assert abs(between @ second) > 0.8 > 0.5 > abs(between @ first)
     np.testing.assert_allclose(np.linalg.norm(EndOfOptimismWorld(gap=0.4).draw(1, seed=1).contexts[0, 2]), 1.0)
-
-
-def test_plain_arms_are_basis_vectors() -> None:
-    sets = PlainArms(arms=3).draw(2, seed=1, first=5)
-    np.testing.assert_array_equal(sets.contexts, [np.eye(3)] * 2)
-    world = make_world("plain", dim=7, arms=3, noise=0.5)
-    assert (world.dim, world.arms) == (3, 3)
-    assert not np.array_equal(world.draw(1, seed=1).means, world.draw(1, seed=2).means)
-
-
-@pytest.mark.parametrize("name", ["drifting", "starving", "lower-bound"])
-def test_worlds_that_end_need_a_horizon(name: str) -> None:
-    world = make_world(name, dim=4, arms=3, noise=0.25, horizon=1000)
-    assert (getattr(world, "rounds", None), getattr(world, "noise_scale", None), world.dim) == (1000, 0.25, 4)
 
 
 @pytest.mark.parametrize(("horizon", "stages"), [(17, 1), (64, 1), (65, 2), (255, 2), (16**2, 1), (16**4, 3)])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import InputError, MissingExtraError, ParameterError, ShapeError
-from rareswitch.lab.distributions import FixedActions, Gaussian, Segments, VaryingArms, Zipf
+from rareswitch.lab.distributions import Gaussian, Segments, VaryingArms, Zipf
 from rareswitch.lab.worlds import ClassificationWorld, ClickWorld, make_world
 
 
@@ -25,13 +25,6 @@ def test_zipf_axes_are_ever_rarer() -> None:
     x = Zipf(dim=4, arms=5).draw(4000, seed=1).contexts
     counts = np.bincount(np.abs(x).argmax(axis=2).ravel(), minlength=4)
     assert counts[0] > counts[1] > counts[2] > counts[3] > 0
-
-
-def test_fixed_actions_are_fixed_by_the_seed() -> None:
-    source = FixedActions(dim=3, arms=4)
-    first = source.draw(5, seed=1).contexts
-    np.testing.assert_array_equal(first, source.draw(5, seed=1, first=100).contexts)
-    assert not np.array_equal(first, source.draw(5, seed=2).contexts)
 
 
 def test_varying_arms_keep_at_least_the_least() -> None:

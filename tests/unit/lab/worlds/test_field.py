@@ -22,16 +22,6 @@ from rareswitch.lab.worlds.linear import (
 from rareswitch.learner import BatchLinUCB
 
 BALL, TRIAL = LogisticBallWorld(), AdaptiveTrialWorld()
-SIZES = {
-    **{"disjoint": (6, 30), "disjoint-noisy": (4, 32), "rare-clicks": (15, 9), "heavy-tails": (10, 8)},
-    **{"equicorrelated": (4, 40), "plain-20": (20, 20), "late-groups": (10, 12), "mix-drift": (10, 12)},
-}
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_worlds_of_the_field_have_their_own_sizes(name: str) -> None:
-    world = make_world(name, dim=3, arms=2, noise=0.1, horizon=100)
-    assert (world.arms, world.dim) == SIZES[name]
 
 
 def test_disjoint_arms_share_the_user_and_no_parameter() -> None:

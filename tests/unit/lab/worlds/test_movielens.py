@@ -26,13 +26,6 @@ def test_the_catalogue_makes_it_from_a_path(folder: Path) -> None:
             make_world(name, dim=8, arms=5, noise=0.5)
 
 
-def test_every_pair_is_in_the_unit_ball_and_the_longest_on_it() -> None:
-    world = small_world()
-    norms = np.linalg.norm(world.users[:, None] * world.films[None], axis=2)
-    assert norms.max() == pytest.approx(1.0)
-    assert np.linalg.norm(world.hidden) == pytest.approx(1.0)
-
-
 def test_rewards_follow_ratings_that_the_features_have_not_seen() -> None:
     """The hidden taste of the made-up users is found: the model explains most of what others' means leave."""
     world = small_world()

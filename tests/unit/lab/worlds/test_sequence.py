@@ -35,14 +35,6 @@ def test_an_array_is_drawn_as_it_is() -> None:
     assert repr(world) == "SequenceWorld(50 rounds, 4 arms, d = 3)"
 
 
-def test_the_seed_tells_theta_unless_it_is_given() -> None:
-    world = SequenceWorld.from_array(X)
-    np.testing.assert_allclose(np.linalg.norm(world.theta(1)), 1.0)
-    assert not np.array_equal(world.theta(1), world.theta(2))
-    given = SequenceWorld.from_array(X, hidden=[0.0, 0.6, 0.0])
-    np.testing.assert_array_equal(given.theta(1), given.theta(2))
-
-
 def test_a_function_is_asked_for_the_rounds_that_are_drawn() -> None:
     asked: list[int] = []
 
@@ -128,13 +120,6 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path) -> None:
     np.savez(tmp_path / "sets.npz", contexts=2 * X)
     with pytest.raises(ContextNormError, match=r"sets\.npz: .*norm"):
         SequenceWorld.from_file(tmp_path / "sets.npz")
-
-
-def test_a_single_set_is_a_single_round(tmp_path: Path) -> None:
-    np.save(tmp_path / "one.npy", X[0])
-    world = SequenceWorld.from_file(tmp_path / "one.npy")
-    assert world.rounds == 1
-    np.testing.assert_array_equal(world.draw(1, seed=1).contexts, X[:1])
 
 
 def function(t: int) -> Any:

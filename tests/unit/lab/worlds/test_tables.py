@@ -11,15 +11,7 @@ import pytest
 from rareswitch.core import FloatArray
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Features
-from rareswitch.lab.worlds import (
-    ChoiceWorld,
-    ClassificationWorld,
-    World,
-    classification,
-    greedy_value,
-    make_world,
-    table_world,
-)
+from rareswitch.lab.worlds import ChoiceWorld, ClassificationWorld, World, greedy_value, make_world, table_world
 from reference.tables import CHOICES, labelled
 
 Write = Callable[[str, str], str]
@@ -292,14 +284,6 @@ def test_the_best_linear_policy_is_no_worse_than_single_arms_and_least_squares(s
         found = greedy_value(world, world.best_linear())
         assert found >= single_arms(world)
         assert found >= greedy_value(world, world.least_squares())
-
-
-def test_single_arms_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classification, "_climb", lambda objective, table, theta: theta)
-    x = np.random.default_rng(6).normal(size=(200, 2))
-    world = ClassificationWorld.of_columns("ring", x, (np.linalg.norm(x, axis=1) > 1.2).astype(int))
-    assert greedy_value(world, world.least_squares()) < single_arms(world)
-    assert greedy_value(world, world.best_linear()) >= single_arms(world)
 
 
 @pytest.mark.parametrize("seed", range(4))
