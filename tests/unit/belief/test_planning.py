@@ -227,16 +227,6 @@ def test_the_plan_is_the_cheapest_prospect() -> None:
         assert wide.scale == least  # where it is the dearer the wider
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_a_few_sets_are_enough_to_plan(count: int) -> None:
-    belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
-    sets = Gaussian(dim=2, arms=5).draw(count, seed=1)
-    found = plan(
-        belief, ContextSets(sets.contexts, sets.available), known=50, lengths=(10, 20, 40, 80), seed=3, update=2
-    )
-    assert math.isfinite(found.cost)
-
-
 def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.1]), precision=np.diag([30.0, 4.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=4).draw(60, seed=1)
@@ -248,25 +238,6 @@ def test_arms_that_do_not_exist_do_not_enter_the_plan() -> None:
     many = prospects(belief, ContextSets(wider, available), known=50, lengths=(50, 200, 400), seed=1, update=1)
     for one, other in zip(few, many, strict=True):
         assert one.cost == pytest.approx(other.cost)
-
-
-def test_what_a_stage_pays_and_teaches() -> None:
-    sets = Gaussian(dim=2, arms=4).draw(6, seed=1)
-    truths, draws = RNG.standard_normal((3, 2)), RNG.standard_normal((8, 2))
-    stage = Stage.of(ContextSets(sets.contexts, sets.available), truths)
-    regret, chosen = stage.exploit(truths)
-    assert regret == 0.0
-    arms = (sets.contexts @ truths.T).argmax(axis=1)
-    np.testing.assert_array_equal(chosen[2], sets.contexts[np.arange(6), arms[:, 2]])
-    lost, information = stage.explore(draws)
-    slow_lost, slow_information = 0.0, np.zeros((2, 2))
-    for x in sets.contexts:
-        for drawn in draws:
-            arm = x[(x @ drawn).argmax()]
-            slow_information += np.outer(arm, arm) / 48
-            slow_lost += sum(float((x @ t).max() - arm @ t) for t in truths) / (48 * 3)
-    np.testing.assert_allclose(information, slow_information)
-    assert lost == pytest.approx(slow_lost)
 
 
 def test_of_arms_that_tie_the_first_available_one_is_best() -> None:

@@ -123,10 +123,6 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
         read_context_file(path)
 
 
-def test_the_set_column_may_be_capitalised(tmp_path: Path) -> None:
-    assert read_context_file(save(tmp_path / "x.csv", "Set,a\nu,1\nv,2\n")).names == ("u", "v")
-
-
 def test_folders_and_hopeless_paddings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rareswitch.lab import context_files
 

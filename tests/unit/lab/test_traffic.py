@@ -69,13 +69,6 @@ def test_users_with_records_and_an_arm_that_comes_later() -> None:
     assert "c" in arms[10:]
 
 
-def test_clicks_come_as_often_as_the_world_says() -> None:
-    means = RECORDS.draw(20_000, seed=1).means[:, 0]
-    clicks = RECORDS.rewards(means, seed=1)
-    assert set(clicks.tolist()) == {0.0, 1.0}
-    assert abs(clicks.mean() - means.mean()) <= math.sqrt(math.log(2 / 1e-6) / (2 * 20_000))
-
-
 def test_worlds_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="records mean nothing to it"):
         play(made(), RECORDS, Traffic(), days=1)

@@ -48,18 +48,6 @@ def test_the_clock_never_looks_at_rewards() -> None:
 
 
 @pytest.mark.parametrize("name", LOOKING)
-@pytest.mark.parametrize("count", [60, 400])
-def test_a_policy_after_its_time_is_learned_from(name: str, count: int) -> None:
-    """The batch counts all the same, also at the horizon."""
-    learner, world = sized(name), place()
-    state = learner.begin()
-    summary = learner.summarize(state, rows_of(state, world, 1, count=count))
-    found = learner.next(state, summary)
-    assert (found.start, found.done) == (count, count == 400)
-    assert sum(stats.count for stats in found.sums) == count
-
-
-@pytest.mark.parametrize("name", LOOKING)
 def test_a_policy_before_its_time_is_taken_too(name: str) -> None:
     """A batch that the user closes early: nothing is frozen anew where too little was learned."""
     settings = {} if name == "suplinucb" else {"growth": 1e6}

@@ -14,15 +14,6 @@ def test_tight_is_the_lemma_with_a_union_bound_over_arms() -> None:
     assert "arms" in level.reason
 
 
-def test_tight_uses_directions_where_they_are_fewer() -> None:
-    few = independent_intervals("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05)
-    more = independent_intervals("tight", dim=2, arms=10**12, horizon=10**9, batches=4, delta=0.05)
-    over_arms = math.sqrt(2 * math.log(2 * 10**16 * 3 / 0.05)) + 1.0
-    assert few.multiplier < over_arms
-    assert "directions" in few.reason
-    assert few.multiplier == more.multiplier
-
-
 def test_the_net_of_directions_is_counted_in_full() -> None:
     """An ε-net of the unit sphere has at most (1 + 2/ε)^d points, and loses a factor 1 - ε."""
     level = independent_intervals("tight", dim=2, arms=10**9, horizon=10**7, batches=4, delta=0.05, noise=1.0, norm=1.0)

@@ -140,16 +140,6 @@ def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert abs((found[0] * found[1]).mean()) <= 6 / math.sqrt(384)
 
 
-def test_the_intervals_behind_the_floor() -> None:
-    state = after(Foresight(dim=3, horizon=3000, delta=0.1, intercept=False), WORLD, 1)
-    belief = posterior(state.sums[0])
-    grown = np.linalg.slogdet(belief.precision)[1] - 3 * math.log(belief.ridge)
-    radius = belief.noise * (math.sqrt(2 * math.log(10) + grown) + math.sqrt(3))
-    (elimination,) = state.policy.eliminations
-    np.testing.assert_allclose(elimination.root.T @ elimination.root, radius**2 * np.linalg.inv(belief.precision))
-    np.testing.assert_allclose(elimination.estimate, belief.estimate)
-
-
 @pytest.mark.parametrize(
     ("horizon", "policies"), [(h, u) for h in (2, 3, 7, 20, 100) for u in (None, 1, 2, 8, 50) if u is None or u <= h]
 )

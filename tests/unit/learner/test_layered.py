@@ -96,30 +96,6 @@ def test_switches_stay_below_the_explicit_bound(dim: int, growth: float) -> None
         assert simulate(learner, world, seed=1).policies <= learner.switch_bound
 
 
-def test_the_layers_by_hand() -> None:
-    """One layer, two arms: the sure play r + ω, the unsure the widest, the last of Algorithm 6 the largest r."""
-    x = np.eye(2)
-    for exploit, estimates, optimistic, expected, layer in (
-        (0.5, [0.0, 0.1], True, 0, -1),  # widths 0.3 and 0.1: the first reaches higher, and looks worse
-        (0.2, [0.0, 0.1], True, 0, 0),  # the widest
-        (0.2, [0.0, 0.1], False, 1, 0),  # the last layer's best estimate
-        (0.0, [0.0, 0.1], False, 1, 0),
-    ):
-        policy = Layered(
-            estimates=np.array([estimates]),
-            roots=np.diag([0.3, 0.1])[None],
-            thresholds=np.array([0.25]),
-            optimistic=optimistic,
-            exploit=exploit,
-        )
-        assert policy.probabilities(x).argmax() == expected
-        assert policy.layers(x) == layer
-    sure = Layered(
-        estimates=np.array([[0.0, 0.1]]), roots=np.diag([0.3, 0.1])[None], thresholds=np.ones(1), optimistic=True
-    )
-    assert sure.probabilities(x).tolist() == [1.0, 0.0]  # the last layer decides, however sure it is
-
-
 def test_a_learner_without_widths_learns_all_the_same() -> None:
     found = watched(sized(RarelySwitchSupLinUCB, place("gaussian"), confidence=0.0), place("gaussian"), 1)
     assert found.state.sums[-1].count > 0

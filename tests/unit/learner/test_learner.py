@@ -285,20 +285,3 @@ def test_learners_that_look_hold_whenever_they_change() -> None:
     assert str(known_regret(stale, stale.begin())) == "no bound is known"
     off = str(known_regret(stale, played(stale, 3)))
     assert "No rate is proved for other batches" in off
-
-
-def test_a_growing_plan_holds_as_long_as_it_is_followed() -> None:
-    learner = Foresight(dim=4)
-    followed = after(learner, world(), 5)
-    assert [batch.decided for batch in followed.past] == [30, 45, 112, 280, 700]
-    assert str(known_regret(learner, followed)) == "no bound is known"  # none is proved with estimated intervals
-    assert (
-        str(known_regret(learner, played(learner, 30, 44))) == "no bound is known"
-    )  # nothing is promised of the lengths
-    proved = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5)
-    assert str(known_regret(proved, proved.begin())) == "regret d·T^0.562/√design_share, stochastic"
-    kept = Foresight(dim=4, arms=4, horizon=600, noise_bound=0.5, reserve=2)  # batches up to T/2 grow by T^(7/8/5)
-    assert proved_rate(kept) == "d·T^0.588/√design_share, stochastic"
-    shorter = str(known_regret(proved, played(proved, proved.begin().batch_sizes[0] - 1)))
-    rate = "d·T^0.562/√design_share, stochastic"
-    assert f"for which the regret is {rate}. No rate is proved for other batches." in shorter

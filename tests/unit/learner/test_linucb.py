@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
-from rareswitch.errors import ParameterError
-from rareswitch.learner import OFUL, LinUCB, LinUCBGrid, StaticGrid, make_learner
+from rareswitch.learner import OFUL, LinUCB, LinUCBGrid
 from rareswitch.policy import Optimistic
 from reference.loop import rows_of
 from reference.switching import optimist
@@ -58,17 +57,6 @@ def test_a_stale_learner_is_optimistic_about_all_that_came_before() -> None:
         np.testing.assert_allclose(sampler.estimate, np.linalg.solve(precision, x.T @ r))
         multiplier = tight(0.3, 0.1)(precision)
         np.testing.assert_allclose(sampler.root.T @ sampler.root, multiplier**2 * np.linalg.inv(precision))
-
-
-@pytest.mark.parametrize("name", ["linucb-grid", "thompson-grid", "pure-exploitation", "falcon"])
-def test_learners_on_a_grid_take_a_grid_or_a_number(name: str) -> None:
-    sizes = {"dim": 2, "arms": 3, "horizon": 100}
-    grid = StaticGrid(ends=(10, 50, 100))
-    assert make_learner(name, **sizes, grid=grid).begin().batch_sizes == (10, 40, 50)
-    assert make_learner(name, **sizes, grid=[10, 50, 100]).clock == grid
-    assert len(make_learner(name, **sizes, policies=2).begin().batch_sizes) == 2
-    with pytest.raises(ParameterError, match="not both"):
-        make_learner(name, **sizes, policies=2, grid=grid)
 
 
 def test_ties_are_ties_to_the_last_digits_only() -> None:

@@ -60,15 +60,6 @@ def test_json_gives_every_set_in_input_order(tmp_path: Path, capsys: pytest.Capt
     assert all(one["certified"] for one in sets)
 
 
-def test_many_sets_are_summed_up(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["design", str(many), "--show", "2", "--threads", "2"]) == 0
-    out = capsys.readouterr().out
-    assert "set 1: 5 arms in 3 dimensions" in out
-    assert "set 2:" not in out
-    assert "… and 58 more sets" in out
-    assert "60 of 60 sets certified" in out
-
-
 def test_the_distributional_policy_is_judged_on_the_other_half(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["design", str(many), "--distributional", "--json", "--regularization", "1e-4"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -43,11 +43,6 @@ def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Capt
     assert is_png(tmp_path / "c.png")
 
 
-def test_long_horizons_come_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "--learner", "batch-linucb-dg", "--horizon", "300", *SMALL]) == 0
-    assert "BatchLinUCB-KW is already optimal" in capsys.readouterr().out
-
-
 def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     command = [sys.executable, "-m", "rareswitch", "simulate", "--learner", "batch-linucb", "--horizon", "20000"]

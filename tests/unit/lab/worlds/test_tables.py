@@ -232,13 +232,6 @@ def test_arms_stand_at_the_same_place_whatever_the_order_of_rows(write: Write) -
     assert {paid.tobytes() for paid in turned.payoffs} == first
 
 
-def test_columns_may_have_other_names(write: Write) -> None:
-    path = write("sets.csv", CHOICES.replace("set,arm", "trip,mode", 1).replace("reward", "paid", 1))
-    world = make_world(f"choices:{path},set=trip,arm=mode,reward=paid")
-    assert isinstance(world, ChoiceWorld)
-    assert world.content == choices(write("same.csv", CHOICES)).content
-
-
 def test_rows_are_drawn_with_equal_chances(write: Write) -> None:
     world, n = disjoint(write("rows.csv", labelled(12)), label="kind"), 20_000
     rows = world.draw(n, seed=2)
