@@ -21,6 +21,7 @@ from rareswitch.experiment import Experiment as Experiment
 from rareswitch.experiment import Gate as Gate
 from rareswitch.experiment import Rewards as Rewards
 from rareswitch.experiment import create as create
+from rareswitch.experiment import list_experiments as list_experiments
 from rareswitch.experiment import open_experiment as open  # noqa: A004, F401
 from rareswitch.features import Features as Features
 from rareswitch.lab import collaborate as collaborate

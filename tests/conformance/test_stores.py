@@ -415,3 +415,30 @@ def test_processes_share_one_experiment(shared: tuple[str, str]) -> None:
         # and no row below a mark appears later
         assert {count for _, _, count, _ in group} == {sum(one.decisions for one in store.counts(group[0][1]))}
     store.close()
+
+
+def test_a_store_is_ended_once_and_deleted_alone(shared: tuple[str, str]) -> None:
+    url, name = shared
+    store, other = open_store(url, name), open_store(url, uuid4().hex)
+    other.create("{}", version(1))
+    for opened in (store, other):
+        opened.add_decisions(decisions([1, 2], kept=True))
+        opened.add_rewards([reward(1, 0.5), reward(9, 1.0)])
+    assert store.ended() is None
+    for moment in (5.0, 6.0):
+        store.end(moment)
+    assert (store.ended(), other.ended()) == (5.0, None)
+    before = other.marks()
+    store.delete()
+    again = open_store(url, name)
+    again.create("{}", version(1))
+    assert (again.ended(), again.counts(), again.totals().unmatched) == (None, [], 0)
+    again.add_decisions(decisions([1]))
+    assert again.marks().decisions > before.decisions  # numbers are not given out twice
+    again.add_rewards([reward(1, 1.0)])
+    again.add_rewards([reward(1, 2.0)], overwrite=True)
+    assert [page for _, page in again.rows(0, again.marks())] == [[(decision(1), [reward(1, 2.0)])]]
+    assert [count.decisions for count in other.counts()] == [2]
+    assert other.records([decision(1).key]) == [decision(1, kept=True).record]
+    for opened in (again, other):
+        opened.close()

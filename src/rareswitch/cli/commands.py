@@ -19,6 +19,7 @@ class Entry(NamedTuple):
 _LAB = "cli.laboratory"
 #: What follows ``rareswitch experiment``.
 EXPERIMENT = {
+    "list": Entry("cli.experiment", "the experiments of a store"),
     "create": Entry("cli.create", "begin an experiment in a store"),
     "decide": Entry("cli.requests", "choose an arm for one request, or for each line of JSON"),
     "reward": Entry("cli.requests", "store the reward of one decision, or of each line of JSON"),
@@ -27,6 +28,8 @@ EXPERIMENT = {
     "audit": Entry("cli.experiment", "recompute decisions, or all policies, and compare"),
     "export": Entry("cli.experiment", "write decisions and rewards as Parquet, and the policy as a file"),
     "backup": Entry("cli.experiment", "copy an SQLite store to a new file, while it is in use"),
+    "end": Entry("cli.experiment", "take no more decisions; rewards and evaluations go on"),
+    "delete": Entry("cli.experiment", "delete an experiment with all that is stored of it"),
     "import": Entry("cli.experiment", "import decisions and rewards from Parquet or CSV"),
     "simulate": Entry(
         _LAB, "simulated users send requests, and rewards that are late or missing", "lab.commands.users"

@@ -1,6 +1,7 @@
 """``rareswitch experiment status``, ``advance``, ``audit``, ``backup``, ``export``, ``import``; ``rareswitch key``."""
 
 import argparse
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,6 +99,54 @@ def _gate(options: argparse.Namespace) -> "Gate | None":
     if settings:
         raise ParameterError(f"gate_{next(iter(settings))} is a setting of the gate: give --gate too.")
     return None
+
+
+def add_experiment_list(parser: argparse.ArgumentParser) -> None:
+    """List the experiments of a store, the oldest first."""
+
+
+def run_experiment_list(options: argparse.Namespace) -> Output:
+    """A line for each experiment."""
+    from rareswitch.experiment import list_experiments
+
+    experiments = list_experiments(options.url)
+    text = "\n".join(map(str, experiments)) or f"{options.url} holds no experiments."
+    return Output([entry.as_dict() for entry in experiments], text)
+
+
+def add_experiment_end(parser: argparse.ArgumentParser) -> None:
+    """Take no more decisions.
+
+    Rewards still come in, and the experiment can be advanced, audited and evaluated.
+    """
+    add_options(parser, now="time of the end (default: now)")
+
+
+def run_experiment_end(options: argparse.Namespace) -> Output:
+    """The status after the end."""
+    from rareswitch.report import as_text
+
+    with opened(options) as trial:
+        trial.end(now=options.now)
+        status = trial.status(now=options.now)
+    return Output(status, as_text(status, cli=True))
+
+
+def add_experiment_delete(parser: argparse.ArgumentParser) -> None:
+    """Delete an experiment with all decisions and rewards; its name is asked for again. A new one may have its name."""
+    parser.add_argument("--force", action="store_true", help="do not ask for the name again")
+
+
+def run_experiment_delete(options: argparse.Namespace) -> Output:
+    """What was deleted."""
+    name = options.name
+    if not options.force:
+        if not sys.stdin.isatty():
+            raise ParameterError("force must be given where nobody can be asked for the name again: --force.")
+        name = input(f"All decisions and rewards of {name} will be deleted. Its name again: ")
+    with opened(options) as trial:
+        trial.delete(name)
+    return Output({"deleted": options.name, "url": options.url}, f"Deleted {options.name} from {options.url}.")
 
 
 def add_experiment_audit(parser: argparse.ArgumentParser) -> None:

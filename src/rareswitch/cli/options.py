@@ -107,9 +107,11 @@ def json_option(text: str) -> Json:
         raise argparse.ArgumentTypeError(f"must be JSON, {example}; got {text!r:.60} ({error})") from None
 
 
-def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """Add the names of a store and an experiment, and its key."""
+def add_experiment(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
+    """Add the names of a store and an experiment, and its key; or of the store alone."""
     parser.add_argument("url", metavar="STORE", help="a file such as spring.db, or a URL such as postgresql://…")
+    if not named:
+        return
     parser.add_argument("name", metavar="NAME", help="name of the experiment")
     add_key_options(parser, "key file: verify the experiment, and sign its policies")
 

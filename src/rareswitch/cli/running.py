@@ -153,7 +153,7 @@ def _add_commands(
         command.description = getdoc(add)
         command.set_defaults(typed=typed, run=partial(_run, entry.run or entry.options, f"run_{name}"))
         if table is EXPERIMENT:
-            add_experiment(command)
+            add_experiment(command, named=asked != "list")
         add(command)
         command.add_argument("--json", action="store_true", help="print JSON in place of text")
     return parsers

@@ -3,7 +3,7 @@
 from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.gate import Gate, GateReport
-from rareswitch.experiment.opening import copy_experiment, create, open_experiment
+from rareswitch.experiment.opening import copy_experiment, create, list_experiments, open_experiment
 from rareswitch.experiment.requests import Request, Requests, read_requests
 from rareswitch.experiment.results import (
     Advance,
@@ -12,6 +12,7 @@ from rareswitch.experiment.results import (
     Choice,
     LearnerNote,
     Lift,
+    Listed,
     Relearned,
     Status,
     Verification,
@@ -28,6 +29,7 @@ __all__ = [
     "GateReport",
     "LearnerNote",
     "Lift",
+    "Listed",
     "Relearned",
     "Request",
     "Requests",
@@ -37,6 +39,7 @@ __all__ = [
     "WarmStart",
     "copy_experiment",
     "create",
+    "list_experiments",
     "open_experiment",
     "read_requests",
 ]

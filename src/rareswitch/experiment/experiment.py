@@ -10,8 +10,8 @@ from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, IntArray, Sets, finite_array, id_keys, key_bytes, summable
-from rareswitch.errors import ConflictError, ParameterError, ShapeError
+from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, finite_array, id_keys, key_bytes, summable
+from rareswitch.errors import ConflictError, ParameterError, ShapeError, UnsuitableError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
@@ -24,7 +24,7 @@ from rareswitch.experiment.versions import REFRESH, Version, Versions, sha256
 from rareswitch.features import OfferedArms, field_values
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
-from rareswitch.planning import seconds_of
+from rareswitch.planning import minute_text, seconds_of
 from rareswitch.policy import Key, Policy, check_signs, in_holdout
 from rareswitch.store import DecisionRow, Job, Store
 
@@ -64,6 +64,25 @@ class Experiment:
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
         self.store.close()
+
+    def end(self, *, now: Moment = None) -> None:
+        """Let it decide no more; it still takes rewards, learns from them, and can be evaluated. Again changes nothing.
+
+        Other processes notice within a second.
+        """
+        self.store.end(seconds_of(now))
+        self._versions.refresh()
+
+    def delete(self, name: str) -> None:
+        """Delete it, with all decisions and rewards, and close it; its name is given again, so that none is by mistake.
+
+        Other experiments of its database stay, and a new one may have its name.
+        """
+        if name != self.name:
+            raise ParameterError(
+                f"name must be {self.name!r}, that of the experiment to delete; got {name!r:.80}. Nothing was deleted."
+            )
+        self.store.delete()
 
     @property
     def name(self) -> str:
@@ -208,6 +227,8 @@ class Experiment:
         decided = version.policy.decide(
             batch.sets, ids=ids[0] if batch.sets.single else ids, seed=self.description.seed, **asked
         )
+        if self._versions.ended is not None:
+            self._refuse_new(ids, decided.ids.reshape(-1, 2), self._versions.ended)
         cohorts = None
         if version.policy.holdout is not None:
             held = in_holdout(decided.ids.reshape(-1, 2), seed=self.description.seed, share=version.policy.holdout)
@@ -279,6 +300,16 @@ class Experiment:
                 "baseline": batch.baselines if policy.needs_baseline else None,
             },
         )
+
+    def _refuse_new(self, ids: list[Id], keys: KeyArray, ended: float) -> None:
+        """Refuse ids that were not decided before the experiment was ended."""
+        for name, stored in zip(ids, self.store.find(key_bytes(keys)), strict=True):
+            if stored is None:
+                raise UnsuitableError(
+                    f"experiment '{self.name}' was ended on {minute_text(ended)} UTC and makes no new decisions, such "
+                    f"as {name!r:.100}; rewards, evaluations and the decisions so far stay. Create another one: "
+                    "warm_start=… (--warm-start STORE NAME) lets it begin with what this one learned."
+                )
 
     def _choice(self, batch: Requests, at: int, decided: DecisionRow, stored: DecisionRow) -> Choice | ConflictError:
         """What is answered to one of some requests; an id that was used before is its caller's alone."""

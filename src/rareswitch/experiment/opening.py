@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.requests import Moment
+from rareswitch.experiment.results import Listed
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
 from rareswitch.features import Features
@@ -18,7 +20,7 @@ from rareswitch.learner import Learner, Summary, summaries_to_bytes
 from rareswitch.log import summarize_source
 from rareswitch.planning import LearnerSchedule, baseline_share, schedule_of, seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
-from rareswitch.store import VersionRow, open_store
+from rareswitch.store import VersionRow, experiment_names, open_store
 
 
 def create(
@@ -222,6 +224,32 @@ def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experimen
     return trial
 
 
+def list_experiments(url: str) -> list[Listed]:
+    """The experiments that a database holds, the oldest first. Signatures are not looked at.
+
+    >>> import tempfile
+    >>> url = f"sqlite:///{tempfile.mkdtemp()}/trials.db"
+    >>> create(url, "spring", dim=2, now="2026-03-02").close()
+    >>> print(list_experiments(url)[0])
+    spring: foresight, 1 policy, 0 decisions, since 2026-03-02 00:00
+    """
+    listed = []
+    for name in experiment_names(url):
+        with closing(open_store(url, name)) as store:
+            description, _ = _described(store.description(), None)
+            listed.append(
+                Listed(
+                    name=name,
+                    learner=description.learner.name,
+                    created=description.created,
+                    ended=store.ended(),
+                    policies=store.head(),
+                    decisions=sum(count.decisions for count in store.counts()),
+                )
+            )
+    return listed
+
+
 def signed_description(text: str, key: Key | None) -> str:
     """The text of a description as stores keep it, with its signature; with its hash where there is no key."""
     signature = signature_of(f"experiment/{text}", key)
@@ -291,6 +319,8 @@ def copy_experiment(
                 store.publish(row)
             for number, report in enumerate(trial.store.refusals(row.number), 1):
                 store.refuse_update(row.number, number, report)
+        if (ended := trial.store.ended()) is not None:
+            store.end(ended)
         marks, done = trial.store.marks(), 0
         total = sum(count.decisions for count in trial.store.counts(marks))
         for _, page in trial.store.rows(0, marks):

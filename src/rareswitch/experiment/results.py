@@ -207,6 +207,8 @@ class Status(Result, frozen=True, kw_only=True):
     min_propensity: MinPropensityPrice | None = None
     #: The log that the first policy was learned from; None where there is none.
     warm_start: WarmStart | None = None
+    #: When it was ended, in seconds since 1970; None while it goes on.
+    ended: float | None = None
     #: Whether the next update can be made, and what it waits for.
     due: bool
     waits: tuple[Wait, ...] = ()
@@ -235,6 +237,18 @@ class Status(Result, frozen=True, kw_only=True):
     lift: Lift | None = None
     #: What the gate said of the policies that it rejected in this batch.
     rejected: tuple[GateReport, ...] = ()
+
+
+class Listed(Result, frozen=True, kw_only=True):
+    """An experiment of a store. Prints as a line."""
+
+    name: str
+    learner: str
+    #: Seconds since 1970; of the end None while it goes on.
+    created: float
+    ended: float | None
+    policies: int
+    decisions: int
 
 
 class Audit(Result, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ def status_of(description: Description, store: Store, versions: tuple[Version, .
         holdout=description.holdout,
         min_propensity=_floor(description, sample, progress),
         warm_start=description.warm_start,
+        ended=store.ended(),
         due=due.now,
         waits=() if due.now else due.waits,
         started=store.started(current.number),

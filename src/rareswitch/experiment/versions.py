@@ -99,6 +99,8 @@ class Versions:
         self.known: tuple[Version, ...] = ()
         #: When it was looked up last, by the monotonic clock.
         self.checked = 0.0
+        #: When the experiment was ended, in seconds since 1970; None while it goes on.
+        self.ended: float | None = None
         self._lock = threading.RLock()
         self.refresh()
 
@@ -110,7 +112,7 @@ class Versions:
             if head > len(self.known):
                 rows = self.store.versions(len(self.known))
                 self.known += tuple(Version(row, self.experiment, self.key) for row in rows)
-            self.checked = moment
+            self.ended, self.checked = self.store.ended(), moment
         return self.known
 
     def numbered(self, number: int) -> Version:

@@ -12,6 +12,7 @@ from rareswitch.experiment import (
     GateReport,
     LearnerNote,
     Lift,
+    Listed,
     Rewards,
     Status,
     Verification,
@@ -123,6 +124,14 @@ def _gain(gain: Interval) -> str:
 
 
 @as_text.register
+def listed_text(listed: Listed, *, cli: bool = False) -> str:
+    """An experiment of a store."""
+    until = "" if listed.ended is None else f", ended on {minute_text(listed.ended)}"
+    counts = f"{several(listed.policies, 'policy')}, {several(listed.decisions, 'decision')}"
+    return f"{listed.name}: {listed.learner}, {counts}, since {minute_text(listed.created)}{until}"
+
+
+@as_text.register
 def status_text(status: Status, *, cli: bool = False) -> str:
     """Where an experiment stands."""
     about = (status.price, status.min_propensity, status.warm_start, status.rewards)
@@ -162,6 +171,8 @@ def status_text(status: Status, *, cli: bool = False) -> str:
     lines += [f"Gate: {as_text(gate, cli=cli)}" for gate in status.rejected]
     if status.started:
         lines.append("An update is unfinished; the next one continues it.")
+    if status.ended is not None:
+        return "\n".join([*lines, f"Ended on {minute_text(status.ended)}: no more decisions."])
     return "\n".join([*lines, waits_text(() if status.due else status.waits, cli=cli)])
 
 

@@ -30,8 +30,8 @@ _SECRETS = ("password", "sslpassword")
 #: What columns of each kind are called.
 _KINDS = {
     "number": "INTEGER",
-    "counter": "SERIAL",
-    "sequence": "BIGSERIAL",
+    "counter": "SERIAL PRIMARY KEY",
+    "sequence": "BIGSERIAL PRIMARY KEY",
     "large": "BIGINT",
     "real": "DOUBLE PRECISION",
     "text": "TEXT",

@@ -32,7 +32,8 @@ SCHEMA = 1
 #: Columns by table; those that may be empty have a question mark, those of the primary key an asterisk.
 _TABLES = {
     "schema": "*version:number",
-    "experiments": "*number:counter name:text description:text",
+    # ended: when it was, in seconds since 1970
+    "experiments": "*number:counter name:text description:text ?ended:real",
     "versions": "*experiment:number *number:number policy:data state:data summaries:data report:text signature:text "
     "time:real",
     "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
@@ -178,6 +179,9 @@ def counter_names(cautions: str | None) -> tuple[str, ...]:
 
 # tables
 
+#: Those that hold rows of experiments, told apart by the column of that name.
+EXPERIMENT_TABLES = tuple(table for table, columns in _TABLES.items() if "experiment:" in columns)
+
 
 def kinds_of(table: str) -> dict[str, str]:
     """The kinds of the columns of a table.
@@ -201,8 +205,10 @@ def statements(kinds: Mapping[str, str]) -> list[str]:
             f"{name.lstrip('*?')} {kinds[kind]}{'' if name.startswith('?') else ' NOT NULL'}"
             for name, _, kind in columns
         ]
-        key = ", ".join(name[1:] for name, _, _ in columns if name.startswith("*"))
-        texts.append(f"CREATE TABLE rareswitch_{table} ({', '.join(lines)}, PRIMARY KEY ({key}))")
+        key = [(name[1:], kind) for name, _, kind in columns if name.startswith("*")]
+        if not any("PRIMARY KEY" in kinds[kind] for _, kind in key):
+            lines.append(f"PRIMARY KEY ({', '.join(name for name, _ in key)})")
+        texts.append(f"CREATE TABLE rareswitch_{table} ({', '.join(lines)})")
     for title, (index, where) in _INDICES.items():
         unique, _, name = title.rpartition(" ")
         on = f"rareswitch_{name.partition('_')[0]} ({index}){where and f' WHERE {where}'}"

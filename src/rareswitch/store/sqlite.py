@@ -83,7 +83,10 @@ class SqliteStore(Store):
     scan_hint = "NOT INDEXED"
     # as a writer from the start: one that becomes it later fails if another was faster
     begin = "BEGIN IMMEDIATE"
-    kinds = dict.fromkeys(("number", "counter", "sequence", "large"), "INTEGER") | {
+    # numbers are never given out again, so that no row comes below a mark after another experiment was deleted
+    kinds = dict.fromkeys(("number", "large"), "INTEGER") | {
+        "counter": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "sequence": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "real": "REAL",
         "text": "TEXT",
         "data": "BLOB",
@@ -199,7 +202,10 @@ class SqliteStore(Store):
         return {(row.key, row.event) for row, sum_ in pairs if execute(_REWARD, (number, *row, sum_)).rowcount == 1}
 
     def _replace_reward(self, connection: sqlite3.Connection, row: RewardRow, before: RewardRow, seq: int) -> int:
-        new = int(connection.execute("SELECT max(seq) FROM rareswitch_rewards").fetchone()[0]) + 1
+        new = (
+            int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'rareswitch_rewards'").fetchone()[0])
+            + 1
+        )
         step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
         connection.execute(step_back, (new, *of_rewards([before], [new]), seq))
         connection.execute(_REWARD, (self.number, *row, *of_rewards([row])))

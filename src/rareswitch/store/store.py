@@ -29,6 +29,7 @@ from rareswitch.store.columns import (
 )
 from rareswitch.store.connections import Connection, Database, Job, Transaction
 from rareswitch.store.rows import (
+    EXPERIMENT_TABLES,
     Counts,
     DecisionRow,
     Marks,
@@ -152,6 +153,31 @@ class Store(Database):
         """What it was created with."""
         query = "SELECT description FROM rareswitch_experiments WHERE number = ?"
         return str(self._rows(query, self.number)[0][0])
+
+    def ended(self) -> float | None:
+        """When it was ended, in seconds since 1970; None where it goes on. An error where it was deleted."""
+        rows = self._rows("SELECT ended FROM rareswitch_experiments WHERE number = ?", self.number)
+        if not rows:
+            raise StoreError(f"experiment '{self.name}' in {self.url} was deleted. Nothing can be added to it or read.")
+        return None if rows[0][0] is None else float(rows[0][0])
+
+    def end(self, time: float) -> None:
+        """Note when it was ended; the first time counts."""
+        query = "UPDATE rareswitch_experiments SET ended = ? WHERE number = ? AND ended IS NULL"
+        number = self.number
+        self._write(lambda connection: connection.execute(query, (time, number)) and None)
+
+    def delete(self) -> None:
+        """Remove the experiment and all that was kept of it: its name is free again. Other experiments stay."""
+        number = self.number
+
+        def call(connection: Connection) -> None:
+            for table in EXPERIMENT_TABLES:
+                connection.execute(f"DELETE FROM rareswitch_{table} WHERE experiment = ?", (number,))
+            connection.execute("DELETE FROM rareswitch_experiments WHERE number = ?", (number,))
+
+        self._write(call)
+        self.close()
 
     def head(self) -> int:
         """The number of the newest version; cheap."""
