@@ -79,7 +79,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
     from rareswitch.learner import find_learner
     from rareswitch.report import as_text
 
-    find_learner(options.learner)
+    options.learner = find_learner(options.learner).name
     settings = given_settings(options, [options.learner])
     features = _features(options)
     if options.arms is not None and features is None:

@@ -6,9 +6,10 @@ Keys come from a file or from the environment, never from the command line, wher
 import argparse
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
-from rareswitch.errors import ParameterError, RareswitchError
+from rareswitch.errors import InputError, ParameterError, RareswitchError
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -114,6 +115,14 @@ def add_experiment(parser: argparse.ArgumentParser, *, named: bool = True) -> No
         return
     parser.add_argument("name", metavar="NAME", help="name of the experiment")
     add_key_options(parser, "key file: verify the experiment, and sign its policies")
+    if not parser.prog.endswith(" create"):
+        add_own_learner(parser)
+
+
+def add_own_learner(parser: argparse.ArgumentParser) -> None:
+    """Add the class of an experiment's own learner."""
+    own = "path/to/file.py:Class, if the experiment was created with a learner of your own"
+    parser.add_argument("--learner", metavar="FILE:CLASS", help=own)
 
 
 def add_key_options(parser: argparse.ArgumentParser, purpose: str) -> None:
@@ -148,8 +157,12 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
     if helps and not any(word.startswith("learner") for word in typed):
         parser.epilog = text
         return
-    from rareswitch.learner import all_learners, settings_of
+    from rareswitch.learner import all_learners, find_learner, settings_of
 
+    for word in words:
+        if ".py:" in word and typed and any(name.startswith("learner") for name in typed):
+            with suppress(InputError):  # of a world, or what the command says of it
+                find_learner(word.partition("=")[2] or word if word.startswith("--") else word)
     learners = all_learners()
     named = {word.partition("=")[2] or word for word in words} & learners.keys()
     group = parser.add_argument_group(f"settings of {', '.join(sorted(named))}" if named else "settings of learners")

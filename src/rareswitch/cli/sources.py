@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rareswitch.cli.options import Json, Settings, add_key_options, add_options, given_key
+from rareswitch.cli.options import Json, Settings, add_key_options, add_options, add_own_learner, given_key
 from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
     """The experiment of a command, with a warning where its signatures were not verified."""
     from rareswitch.experiment import open_experiment
 
-    with open_experiment(options.url, options.name, key=given_key(options)) as trial:
+    with open_experiment(options.url, options.name, key=given_key(options), learner=options.learner) as trial:
         if trial.signature == "unchecked":
             print(
                 f"rareswitch: warning: {options.name} is signed, but its signatures were not verified. Give its key: "
@@ -106,6 +106,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
     add_columns(parser)
     add_key_options(parser, "key file: verify the experiment")
+    add_own_learner(parser)
     add_options(parser, now="attribution windows as of this time, for an experiment (default: its last decision)")
 
 
@@ -151,7 +152,7 @@ def opened_source(options: argparse.Namespace, **more: Json) -> Iterator[NamedLo
         with opened(options) as trial:
             yield NamedLog(trial.logged(now=options.now), trial)
         return
-    for name in ("key", "key_file", "now"):
+    for name in ("key", "key_file", "learner", "now"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for an experiment, and SOURCE is a log. Leave it out.")
     if settings:

@@ -4,7 +4,7 @@ from rareswitch.core import codec
 from rareswitch.core.choosing import gather, highest, keep_intervals, largest, pass_layers, workspace
 from rareswitch.core.codec import canonical_json, check_value_count, decoding, encode, kind, name_of, plain_json
 from rareswitch.core.executors import make_executor, run_shards
-from rareswitch.core.files import lock, pyarrow, read_whole, reading, replacing, write_whole
+from rareswitch.core.files import class_of_file, lock, pyarrow, read_whole, reading, replacing, write_whole
 from rareswitch.core.filesystems import exists, file_size, find_parts, is_url, making_file
 from rareswitch.core.parquet_files import opened_parquet, seal_footer
 from rareswitch.core.rng import (
@@ -74,7 +74,17 @@ from rareswitch.core.validation import (
 )
 
 __all__ = ["EXACT", "BoolArray", "ContextSets", "Expansion", "FloatArray", "IntArray", "KeyArray"]
-__all__ += ["LARGEST_PARAMETER", "LARGEST_SCALE", "LONGEST", "SCHEMA_VERSION", "TIE", "Result", "Sets", "SetsLike"]
+__all__ += [
+    "LARGEST_PARAMETER",
+    "LARGEST_SCALE",
+    "LONGEST",
+    "SCHEMA_VERSION",
+    "TIE",
+    "Result",
+    "Sets",
+    "SetsLike",
+    "class_of_file",
+]
 __all__ += ["Stats", "Table", "TableCell", "absorb", "canonical_json", "cell_text", "check_value_count", "codec"]
 __all__ += ["context_sets", "count_of", "data_frame", "decoding", "draw_result", "encode", "exists", "file_size"]
 __all__ += ["find_parts", "finite_array", "first_highest", "frozen", "gather", "highest", "id_keys", "inverse_root"]

@@ -1,15 +1,19 @@
 """Files on this machine: written whole or not at all, and read up to a size."""
 
 import gzip
+import importlib.util
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from io import TextIOWrapper
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TextIO
 
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError
@@ -213,3 +217,30 @@ def reading(path: str | Path) -> Iterator[TextIO]:
         if isinstance(error, InputError):
             raise
         raise FileFormatError(f"{path}: cannot be read ({error!s:.60}).") from error
+
+
+@lru_cache(maxsize=64)
+def _loaded(path: str, changed: int, what: str) -> ModuleType:
+    """The module of a file, as it was when it was changed last."""
+    spec = importlib.util.spec_from_file_location(f"rareswitch_{what}_{Path(path).stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def class_of_file(name: str, what: str) -> Any:
+    """The class that ``path/to/file.py:Class`` names: a ``what`` of one's own. The file is run once."""
+    path, _, attribute = name.rpartition(":")
+    if not Path(path).is_file():
+        raise InputError(f"there is no file {path}; a {what} of your own is named path/to/file.py:Class.")
+    try:
+        return getattr(_loaded(path, Path(path).stat().st_mtime_ns, what), attribute)
+    except AttributeError as error:
+        raise InputError(f"{path} has no class {attribute} ({error}).") from error
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{name} could not be made: {type(error).__name__}: {error}") from error

@@ -14,6 +14,8 @@ from rareswitch.learner import (
     Learner,
     State,
     Summary,
+    add_learner,
+    all_learners,
     find_learner,
     flag,
     make_learner,
@@ -123,6 +125,12 @@ class Description:
                 raise FileFormatError(
                     f"experiments have schema {SCHEMA}; this one has {schema!r:.60}. Use a matching version."
                 )
+            if data["learner"] not in all_learners():
+                raise UnsuitableError(
+                    f"learner: experiment '{data['name']!s:.80}' was created with the learner "
+                    f"'{data['learner']!s:.80}', which this process does not have. Give its class: "
+                    "rareswitch.open(url, name, learner=Class), or --learner path/to/file.py:Class."
+                )
             settings, features = data.pop("settings"), data["features"]
             min_propensity, warm_start = data["min_propensity"], data["warm_start"]
             return cls(
@@ -136,7 +144,7 @@ class Description:
                     "warm_start": None if warm_start is None else msgspec.convert(warm_start, WarmStart),
                 }
             )
-        except FileFormatError:
+        except (FileFormatError, UnsuitableError):
             raise
         except (LookupError, TypeError, AttributeError, msgspec.ValidationError, RareswitchError) as error:
             raise FileFormatError(f"the description of the experiment is damaged ({error!s:.200}).") from error
@@ -181,9 +189,9 @@ def learner_of(learner: Learner | str, features: Features | None, dim: int | Non
                 f"learner is {learner.name} with its settings, and more were given: {', '.join(more)}. Give its name "
                 "and all settings, or it alone."
             )
-        name, settings = learner.name, plain_settings(learner)
+        name, settings = add_learner(type(learner)).name, plain_settings(learner)
     else:
-        name, settings = learner, dict(settings)
+        name, settings = find_learner(learner).name, dict(settings)
         if dim is not None:
             settings["dim"] = dim
         if features is not None:

@@ -16,7 +16,7 @@ from rareswitch.experiment.results import Listed
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
 from rareswitch.features import Features
-from rareswitch.learner import Learner, Summary, summaries_to_bytes
+from rareswitch.learner import Learner, Summary, add_learner, summaries_to_bytes
 from rareswitch.log import summarize_source
 from rareswitch.planning import LearnerSchedule, baseline_share, schedule_of, seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
@@ -53,7 +53,8 @@ def create(
     name
         Letters, digits, '-', '_' and '.'.
     learner, settings
-        The name of a learner and its settings, such as ``policies=8``; or a learner.
+        The name of a learner and its settings, such as ``policies=8``; or a learner. One of your own is a learner, or
+        named by ``path/to/file.py:Class``; who opens the experiment in another process gives its class again.
     features
         How records become vectors; without them, requests are vectors of ``dim`` features.
     schedule
@@ -209,12 +210,19 @@ def _warm_summary(
     return held, summary
 
 
-def open_experiment(url: str, name: str, *, key: Key | None = None) -> Experiment:
-    """The experiment that was created there; with a key, only if it was signed with it."""
+def open_experiment(
+    url: str, name: str, *, key: Key | None = None, learner: type[Learner] | str | None = None
+) -> Experiment:
+    """The experiment that was created there; with a key, only if it was signed with it.
+
+    Where it was created with a learner of one's own, ``learner`` is its class, or ``path/to/file.py:Class``.
+    """
+    if learner is not None:
+        add_learner(learner)
     store = open_store(url, name)
     try:
-        description, signed = _described(store.description(), key)
-        trial = Experiment(store, description, key, signed=signed)
+        description, signed = _checked(store.description(), key)
+        trial = Experiment(store, Description.from_plain(description), key, signed=signed)
         _ = trial.policy  # so that what was damaged or edited is refused before anything is decided with it
     except BaseException as error:
         store.close()
@@ -236,12 +244,12 @@ def list_experiments(url: str) -> list[Listed]:
     listed = []
     for name in experiment_names(url):
         with closing(open_store(url, name)) as store:
-            description, _ = _described(store.description(), None)
+            description, _ = _checked(store.description(), None)
             listed.append(
                 Listed(
                     name=name,
-                    learner=description.learner.name,
-                    created=description.created,
+                    learner=description["learner"],
+                    created=description["created"],
                     ended=store.ended(),
                     policies=store.head(),
                     decisions=sum(count.decisions for count in store.counts()),
@@ -256,8 +264,8 @@ def signed_description(text: str, key: Key | None) -> str:
     return canonical_json({"description": json.loads(text), "signature": signature}).decode()
 
 
-def _described(text: str, key: Key | None) -> tuple[Description, bool]:
-    """The description in what :func:`signed_description` gave, and whether it is signed."""
+def _checked(text: str, key: Key | None) -> tuple[dict[str, Any], bool]:
+    """The description, as JSON has it, in what :func:`signed_description` gave; and whether it is signed."""
     try:
         whole = plain_json(text.encode(), most=1 << 21)
         description, signature = whole["description"], whole["signature"]
@@ -266,7 +274,7 @@ def _described(text: str, key: Key | None) -> tuple[Description, bool]:
         raise FileFormatError(f"its description is damaged ({error!s:.200})") from error
     changed = "its description does not have the hash that was kept with it: it was damaged or edited."
     verify_text(f"experiment/{content}", signature, key, changed)
-    return Description.from_plain(description), signature["scheme"] != UNSIGNED
+    return description, signature["scheme"] != UNSIGNED
 
 
 def copy_experiment(

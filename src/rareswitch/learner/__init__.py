@@ -2,7 +2,7 @@
 
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified, CertifiedMixture, CoreLearning
 from rareswitch.learner.batched import BatchedLearner, BatchLinUCB, BatchLinUCBKW, EliminateByBatch
-from rareswitch.learner.catalogue import LEARNERS, all_learners, find_learner, make_learner, takes
+from rareswitch.learner.catalogue import LEARNERS, add_learner, all_learners, find_learner, make_learner, takes
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, Novelty
 from rareswitch.learner.confidence import (
     LEAST_DELTA,
@@ -114,6 +114,7 @@ __all__ = [
     "Summary",
     "SupLinUCB",
     "ThompsonSampling",
+    "add_learner",
     "all_learners",
     "attributed",
     "certified_cost",

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from rareswitch.core import codec
+from rareswitch.core import class_of_file, codec
 from rareswitch.errors import InputError, ParameterError, did_you_mean
 from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified
 from rareswitch.learner.batched import BatchLinUCB, BatchLinUCBKW
@@ -34,10 +34,33 @@ def all_learners() -> dict[str, type[Learner]]:
     return LEARNERS
 
 
+def add_learner(kind: "type[Learner] | str") -> type[Learner]:
+    """Let a learner of one's own be found by its name: its class, or ``path/to/file.py:Class``.
+
+    A later class of the same name takes the place of an earlier one, as in a notebook; names of the library's are kept.
+    """
+    own = class_of_file(kind, "learner") if isinstance(kind, str) else kind
+    if not isinstance(own, type) or not issubclass(own, Learner):
+        raise ParameterError(
+            f"learner must be a class derived from Learner, or path/to/file.py:Class; got {own!r:.80}."
+        )
+    if not isinstance(getattr(own, "name", None), str):
+        raise ParameterError(f"learner: the class {own.__name__} must have a name, as in name: ClassVar[str] = 'mine'.")
+    known = all_learners().get(own.name)
+    if known is not None and known is not own and known.__module__.startswith("rareswitch."):
+        raise ParameterError(f"learner: {own.name!r} is the name of a learner of the library. Choose another `name`.")
+    if known is not own:
+        LEARNERS[own.name] = own
+        takes.cache_clear()
+    return own
+
+
 def find_learner(name: str) -> type[Learner]:
-    """The class of that name."""
+    """The class of that name, or of ``path/to/file.py:Class``."""
+    if isinstance(name, str) and ".py:" in name:
+        return add_learner(name)
     if not isinstance(name, str) or (name not in LEARNERS and name not in all_learners()):
-        known = f"the learners are {', '.join(LEARNERS)}.{did_you_mean(name, LEARNERS)}"
+        known = f"the learners are {', '.join(LEARNERS)}, or path/to/file.py:Class.{did_you_mean(name, LEARNERS)}"
         raise InputError(f"there is no learner '{name!s:.60}'; {known}")
     return LEARNERS[name]
 

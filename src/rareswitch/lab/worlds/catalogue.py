@@ -1,7 +1,5 @@
 """Worlds by name."""
 
-import importlib.util
-import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rareswitch.core import LARGEST_SCALE, count_of, number, whole
+from rareswitch.core import LARGEST_SCALE, class_of_file, count_of, number, whole
 from rareswitch.errors import InputError, did_you_mean
 from rareswitch.lab import distributions as sources
 from rareswitch.lab.context_files import SUFFIXES
@@ -238,19 +236,10 @@ def _made(named: NamedWorld, horizon: int) -> World:
 
 
 def _from_file(name: str) -> World:
-    path, _, attribute = name.rpartition(":")
-    if not Path(path).is_file():
-        raise InputError(f"there is no file {path}; a world of your own is named path/to/file.py:Class.")
-    spec = importlib.util.spec_from_file_location(f"rareswitch_world_{Path(path).stem}", path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path} cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-        world: World = getattr(module, attribute)()
-    except AttributeError as error:
-        raise InputError(f"{path} has no class {attribute} ({error}).") from error
+        world: World = class_of_file(name, "world")()
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(f"{name} could not be made: {type(error).__name__}: {error}") from error
     for needed in ("dim", "arms", "draw", "rewards"):
