@@ -49,7 +49,8 @@ class Requests:
 
     def vectors(self, at: int) -> FloatArray:
         """(K, d) of the available arms of one request."""
-        return self.sets.contexts[at, : int(np.count_nonzero(self.sets.available[at]))]
+        size = int(np.count_nonzero(self.sets.available[at])) if self.names is None else len(self.names[at])
+        return self.sets.contexts[at, :size]
 
     def arm(self, at: int, arm_index: int) -> Id:
         """What the caller calls an arm."""
@@ -82,10 +83,10 @@ class Requests:
             raise
 
     def digest(self, at: int, names: str | None, vectors: FloatArray) -> bytes:
-        """16 bytes by which it is known whether a request comes again: over arm ids, vectors and baseline."""
+        """16 bytes by which it is known whether a request comes again: over arm ids, codes or vectors, and baseline."""
         baseline = -1 if self.baselines is None else int(self.baselines[at])
         digest = hashlib.sha256(f"{baseline} {names}\n".encode())
-        digest.update(vectors.data)
+        digest.update(vectors.data if self.encoded is None else self.encoded.codes(at))
         return digest.digest()[:16]
 
     def record_texts(self) -> list[str]:
@@ -119,9 +120,8 @@ class Requests:
         arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
         moments = [times] * len(arms) if isinstance(times, float) else times
         rows = []
-        sizes: list[int] = np.add.reduce(self.sets.available, axis=1, dtype=np.int64).tolist()
         for at, (arm_index, rank) in enumerate(zip(arms, ranks, strict=True)):
-            vectors, names = self.sets.contexts[at, : sizes[at]], self.names_text(at)
+            vectors, names = self.vectors(at), self.names_text(at)
             keep_set, name = rank < context_sample_rate, self.ids[at]
             baseline = None if self.baselines is None else int(self.baselines[at])
             rows.append(

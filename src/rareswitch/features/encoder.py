@@ -67,6 +67,17 @@ class Encoded:
     #: The records of the requests, and what was offered: once for all, or for each.
     table: RecordList
     offers: Sequence[Offer]
+    #: (entries, n) codes of the records; (entries, m) of the arms of all offers, and where each offer has them, (n, K).
+    context_codes: FloatArray
+    arm_codes: FloatArray
+    rows: IntArray
+
+    def codes(self, at: int) -> bytes:
+        """The codes of one request, in far fewer bytes than its vectors: equal codes are equal vectors."""
+        arms = self.arm_codes
+        if len(self.rows) > 1:
+            arms = arms[:, self.rows[at][self.rows[at] >= 0]]
+        return self.context_codes[:, at].tobytes() + arms.tobytes()
 
     @property
     def vectors(self) -> FloatArray:
@@ -250,6 +261,7 @@ class Encoder:
         vars(encoded).update(
             names=names, checked=checked, details=details, cautions=cautions, table=table, offers=offers
         )
+        vars(encoded).update(context_codes=context, arm_codes=arm, rows=rows)
         return encoded
 
     def _vectors(

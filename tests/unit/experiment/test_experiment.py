@@ -81,6 +81,21 @@ def test_one_id_has_one_answer() -> None:
     assert trial.status(now=2.0).repeated_decisions == 3
 
 
+def test_a_request_of_records_is_known_again_alone_and_among_others() -> None:
+    arms = [{"a": {"price": 1.0}, "b": {"price": None}}, {"c": {"price": 2.0}}]
+    features = Features.fit([{"age": 30.0}, {"age": 99.0}, {"age": None}, {"age": 31.0}], arms * 2)
+    with create("memory:", "again", features=features, horizon=100, context_sample_rate=1.0) as trial:
+        trial.decide_many([{"age": 31.0}, {"age": 99.0}], arms, ids=["few", "other"])
+        assert trial.decide({"age": 31}, {"a": {"price": 1}, "b": {"price": np.nan}}, id="few").repeated
+        assert trial.decide({"age": 99.0}, arms[1], id="other").repeated
+        assert trial.audit("few", {"age": 31.0}, arms[0]).verdict == "matches"
+        for record, offer in (({"age": 32.0}, arms[0]), ({"age": 31.0}, {"b": {"price": None}, "a": {"price": 1.0}})):
+            with pytest.raises(ConflictError):
+                trial.decide(record, offer, id="few")
+        with pytest.raises(ConflictError):  # also where both numbers are clipped
+            trial.decide({"age": 1e9}, arms[1], id="other")
+
+
 def test_an_id_that_is_refused_leaves_the_others_as_they_are() -> None:
     trial = begun()
     trial.decide(np.eye(3), id="old")
