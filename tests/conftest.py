@@ -30,19 +30,10 @@ settings.load_profile("seeded")
 
 #: What `make quick` leaves out: whole runs, processes and clusters that are started, commands that are run.
 SLOW = (
-    *(
-        "golden/test_runs",
-        "statistical/",
-        "core/test_executors",
-        "unit/cli/",
-        "unit/test_readme",
-        "dask",
-        "processes",
-        "_kills",
-        "store/test_faults",
-    ),
-    *("lab/test_collaborate", "lab/test_sweep_engines", "lab/test_contest", "property/test_lower_bound"),
-    *("test_memory_does_not_grow", "test_a_first_batch_that_pays_nothing", "test_prospects_match", "test_eight_weeks"),
+    *("golden/test_runs", "statistical/", "core/test_executors", "unit/cli/", "unit/test_readme", "dask", "processes"),
+    *("_kills", "store/test_faults", "lab/test_collaborate", "lab/test_sweep_engines", "lab/test_contest"),
+    *("property/test_lower_bound", "test_memory_does_not_grow", "test_a_first_batch_that_pays_nothing"),
+    *("test_prospects_match", "test_eight_weeks"),
 )
 
 

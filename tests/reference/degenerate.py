@@ -5,21 +5,9 @@ import numpy as np
 from rareswitch.core import BoolArray, FloatArray
 
 FAMILIES = (
-    "fewer arms than dimensions",
-    "duplicates",
-    "zero vectors",
-    "all zero",
-    "near-collinear",
-    "norms from 1e-8 to 1",
-    "low rank",
-    "one arm",
-    "one dimension",
-    "a zero coordinate",
-    "extreme scale",
-    "one-hot",
-    "near-dependent coordinates",
-    "features from 1e-9 to 1e9",
-    "tiny, near-collinear and mixed",
+    *("fewer arms than dimensions", "duplicates", "zero vectors", "all zero", "near-collinear", "norms from 1e-8 to 1"),
+    *("low rank", "one arm", "one dimension", "a zero coordinate", "extreme scale", "one-hot"),
+    *("near-dependent coordinates", "features from 1e-9 to 1e9", "tiny, near-collinear and mixed"),
 )
 
 

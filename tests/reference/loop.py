@@ -14,14 +14,8 @@ from rareswitch.learner import Learner, Rows, State, Summary
 
 #: Learners whose policies rest on all decisions, whoever made them: they begin with a log, or with a baseline.
 BEGIN_WITH_LOGS = (
-    "foresight",
-    "oful",
-    "batched-thompson",
-    "linucb-grid",
-    "thompson-grid",
-    "linmed-grid",
-    "pure-exploitation",
-    "rho",
+    *("foresight", "oful", "batched-thompson", "linucb-grid", "thompson-grid", "linmed-grid"),
+    *("pure-exploitation", "rho"),
 )
 
 

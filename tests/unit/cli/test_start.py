@@ -5,8 +5,10 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +139,20 @@ sys.meta_path.insert(0, Finder)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 130, "NumPy turns the interruption of datetime into an ImportError"
     assert re.fullmatch(r"rareswitch: stopped( after 0 finished runs)?\.\n", done.stderr)
+
+
+def test_a_command_that_was_told_to_ignore_ctrl_c_goes_on() -> None:
+    """Where a shell starts it in the background: signals come all the while, and nothing takes its own handler."""
+    command = [sys.executable, "-m", "rareswitch", "learners"]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which children inherit
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.01)
+        assert process.stdout is not None
+        assert "foresight" in process.stdout.read()
+    assert process.returncode == 0

@@ -26,13 +26,8 @@ from reference.loop import after, rows_of, step
 STALE = ["linucb-grid", "thompson-grid", "linmed-grid"]
 POOLED = ["foresight", *STALE, "pure-exploitation", "base", "oful", "batched-thompson"]
 FRESH = [
-    "batch-linucb",
-    "batch-linucb-kw",
-    "batch-linucb-dg",
-    "batch-linucb-dg-certified",
-    "falcon",
-    "fixed-set-elimination",
-    "rarely-switch-suplinucb",
+    *("batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"),
+    *("falcon", "fixed-set-elimination", "rarely-switch-suplinucb"),
 ]
 STEPPING = ["linucb", "thompson", "linmed", "suplinucb", "suplinrel"]
 

@@ -44,15 +44,9 @@ def played(
 @pytest.mark.parametrize(
     "units",
     [
-        {"level": 1e9},
-        {"level": -1e9},
-        {"level": 1e6},
-        {"rewards": 1e12},
-        {"rewards": 1e-12},
-        {"features": 1e12},
-        {"features": 1e-12},
-        {"rewards": 1e90, "features": 1e90},
-        {"rewards": 1e-90, "features": 1e-90},
+        *({"level": level} for level in (1e9, -1e9, 1e6)),
+        *({name: unit} for name in ("rewards", "features") for unit in (1e12, 1e-12)),
+        *({"rewards": unit, "features": unit} for unit in (1e90, 1e-90)),
         {"level": 1e9, "rewards": 1e12, "features": 1e-12},
     ],
     ids=str,

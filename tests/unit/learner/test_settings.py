@@ -26,21 +26,9 @@ from rareswitch.learner import (
 
 SIZES: dict[str, Any] = {"dim": 4, "arms": 4, "horizon": 500}
 OTHERS: dict[str, Any] = {
-    "noise": 0.3,
-    "norm": 2.0,
-    "delta": 0.2,
-    "confidence": 0.7,
-    "policies": 3,
-    "growth": 3.5,
-    "seed": 9,
-    "scale": 0.25,
-    "draws": 17,
-    "intercept": True,
-    "design_share": 0.01,
-    "warm_batches": 1,
-    "design_sample": 77,
-    "g_optimal": GOptimal(tol=0.2),
-    "designer": CertifiedMixture(g_optimal_share=0.3),
+    **{"noise": 0.3, "norm": 2.0, "delta": 0.2, "confidence": 0.7, "policies": 3, "growth": 3.5, "seed": 9},
+    **{"scale": 0.25, "draws": 17, "intercept": True, "design_share": 0.01, "warm_batches": 1, "design_sample": 77},
+    **{"g_optimal": GOptimal(tol=0.2), "designer": CertifiedMixture(g_optimal_share=0.3)},
 }
 
 

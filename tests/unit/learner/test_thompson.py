@@ -7,9 +7,9 @@ import pytest
 
 from rareswitch.core import inverse_root
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import StaleThompsonSampling, ThompsonSampling
+from rareswitch.learner import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
 from rareswitch.policy import PosteriorDraws
-from reference.loop import after
+from reference.loop import after, steps
 from reference.switching import thompson
 from reference.watch import problem, watched
 
@@ -57,3 +57,18 @@ def test_each_policy_has_draws_of_its_own() -> None:
         away = state.policy.sampler.draws - state.sums[0].estimate(ridge=1.0)
         found.append(away @ np.linalg.inv(inverse_root(state.sums[0].gram + np.eye(4))))
     assert abs((found[0] * found[1]).mean()) <= 6 / math.sqrt(512)
+
+
+def test_plays_of_no_plain_arm_more_than_double_within_a_batch() -> None:
+    """The rule for plain arms: with λ + n plays of an arm, and determinants that are their product."""
+    world = make_world("plain", arms=4, noise=0.5)
+    learner = BatchedThompsonSampling(dim=4, arms=4, horizon=3000, noise=0.5, ridge=1.0)
+    batches = 0
+    for before, done in steps(learner, world, seed=2, most=200):
+        plays = 1.0 + np.diag(before.sums[0].gram)
+        grown = plays + np.diag(done.summary.stats[0].gram)
+        # the decision with which the determinant doubles may go one beyond
+        assert (grown - 1.0 <= 2.0 * plays + 1e-9).all()
+        assert np.prod(grown / plays) >= 2.0 * (1 - 1e-6) or done.state.done
+        batches += 1
+    assert math.log2(3000) <= batches <= learner.switch_bound
