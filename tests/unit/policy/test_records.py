@@ -24,7 +24,7 @@ from rareswitch.policy import (
     policy_to_bytes,
     save_policy,
 )
-from reference.hostile import JUNK, resealed
+from reference.hostile import resealed
 from reference.records import AFFINITIES, MIXED, SHARED, drawn
 
 KEY = HmacKey(secret=b"0123456789abcdef")
@@ -91,28 +91,6 @@ def test_features_are_part_of_the_content_and_under_the_signature(tmp_path: Path
     with pytest.raises(FileFormatError):
         policy_from_bytes(resealed(meta, tensors), key=KEY)
     assert b'features\\":null' in policy_to_bytes(other)
-
-
-def test_features_in_files_are_checked() -> None:
-    """Sealed by someone who knows the format: refused, or what the file says."""
-    accepted = 0
-    for name in ("constant", "key", "absent", "extra", "crossings", "arms", "fields"):
-        for junk in JUNK:
-            meta, tensors = unpack(policy_to_bytes(policy_of(OWN)))
-            meta["content"]["features"][name] = junk
-            data = resealed(meta, tensors)
-            try:
-                found = policy_from_bytes(data)
-            except FileFormatError:
-                continue
-            accepted += 1
-            assert policy_to_bytes(found) == data
-    assert accepted <= 4  # other names of the key, and the constant as it was
-    for entry, value in (("columns", 10**9), ("columns", 4000.0), ("mean", 40), ("clip", 1e300), ("length", 2**31)):
-        meta, tensors = unpack(policy_to_bytes(policy_of(OWN)))
-        meta["content"]["features"]["fields"][0][entry] = value
-        with pytest.raises(FileFormatError):
-            policy_from_bytes(resealed(meta, tensors))
 
 
 def test_features_fit_the_policy_or_are_refused() -> None:
