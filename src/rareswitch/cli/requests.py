@@ -122,9 +122,13 @@ def run_experiment_reward(options: argparse.Namespace) -> Output | int:
     with opened(options) as trial:
         if not single:
             return answer_lines(partial(_reward, trial, options), REWARDS, options.input)
-        trial.reward(options.id, options.value, event=options.event, overwrite=options.overwrite, now=options.now)
+        stored = trial.reward(
+            options.id, options.value, event=options.event, overwrite=options.overwrite, now=options.now
+        )
     value = float(options.value)
-    return Output({"id": options.id, "value": value}, f"{options.id!r}: reward {value:g} stored")
+    facts = {"id": options.id, "value": value, "unmatched": bool(stored.unmatched)}
+    later = f". There is no decision {options.id!r} yet: it is kept until there is" if stored.unmatched else ""
+    return Output(facts, f"{options.id!r}: reward {value:g} stored{later}")
 
 
 def _reward(trial: "Experiment", options: argparse.Namespace, lines: Sequence[LineData]) -> list[None]:

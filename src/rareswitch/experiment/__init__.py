@@ -14,6 +14,7 @@ from rareswitch.experiment.results import (
     Lift,
     Listed,
     Relearned,
+    Rewarded,
     Status,
     Verification,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "Relearned",
     "Request",
     "Requests",
+    "Rewarded",
     "Rewards",
     "Status",
     "Verification",

@@ -16,7 +16,7 @@ from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.requests import Arm, Asked, Id, Moment, Request, Requests, listed, read_requests
-from rareswitch.experiment.results import Advance, Audit, Choice, Status, Verification
+from rareswitch.experiment.results import Advance, Audit, Choice, Rewarded, Status, Verification
 from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates, log_of
@@ -353,13 +353,13 @@ class Experiment:
         event: str | None = None,
         overwrite: bool = False,
         now: Moment = None,
-    ) -> None:
+    ) -> Rewarded:
         """Say what a decision earned: a number or a boolean. Twice the same is as good as once.
 
         Parameters
         ----------
         id
-            Of the decision, which may also come later.
+            Of the decision, which may also come later: then the result has it ``unmatched``.
         event
             The name of this reward, where several are summed: each counts once.
         overwrite
@@ -367,7 +367,7 @@ class Experiment:
         now
             When it came.
         """
-        self.reward_many([id], [value], events=None if event is None else [event], overwrite=overwrite, now=now)
+        return self.reward_many([id], [value], events=None if event is None else [event], overwrite=overwrite, now=now)
 
     def reward_many(
         self,
@@ -377,12 +377,16 @@ class Experiment:
         events: Sequence[str] | None = None,
         overwrite: bool = False,
         now: Moment = None,
-    ) -> None:
+    ) -> Rewarded:
         """:meth:`reward` for many decisions at once."""
         rows = reward_rows(self.description.rewards, ids, values, events, seconds_of(now))
-        before = self.store.add_rewards(rows, overwrite=overwrite)
+        job = Job(rewards=rows, overwrite=overwrite)
+        if rows:
+            self.store.submit(job)
         if not overwrite:
-            refuse_other_values(rows, before)
+            refuse_other_values(rows, job.before)
+        same = sum(old is not None and old.value == row.value for row, old in zip(rows, job.before, strict=True))
+        return Rewarded(rewards=len(rows), repeated=same, unmatched=job.unmatched)
 
     def advance(
         self,

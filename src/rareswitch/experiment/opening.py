@@ -97,7 +97,8 @@ def create(
     >>> trial = create("memory:", "spring", dim=2, policies=3, horizon=100, seed=1)
     >>> trial.decide([[1.0, 0.0], [0.0, 1.0]], arms=["red", "blue"], id="request-1").arm
     'blue'
-    >>> trial.reward("request-1", True)
+    >>> print(trial.reward("request-1", True))
+    1 reward stored.
     >>> print(trial.audit("request-1"))
     Decision 'request-1' of ...: arm blue, propensity 0.5.
     Policy 1 (...). Reward: 1.

@@ -89,7 +89,8 @@ class LearnedBatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     policy_id: str
     decided: int
-    rewarded: int
+    #: Those that were learned from, with those that count by default.
+    learned: int
     waiting: int = 0
     expired: int = 0
     clipped: int = 0
@@ -139,7 +140,7 @@ class Advance(Result, frozen=True, kw_only=True):
     #: Number of the policy that decides now.
     version: int
     policy_id: str
-    #: What the update waits for, where none was made.
+    #: What the update waits for, where none was made, or it was but tried.
     waits: tuple[Wait, ...] = ()
     #: Whether it was only tried, by :meth:`Experiment.preview`: all else is then what an update would do.
     preview: bool = False
@@ -147,8 +148,10 @@ class Advance(Result, frozen=True, kw_only=True):
     elsewhere: bool = False
     #: Decisions of the batch that ended.
     decided: int = 0
-    #: Those whose rewards were learned from.
+    #: Those with a reward, as :class:`BatchStatus` counts them.
     rewarded: int = 0
+    #: Those that were learned from: in time, and with those that count by default.
+    learned: int = 0
     #: Those whose attribution window was still open.
     waiting: int = 0
     #: Those whose reward came after the window.
@@ -157,7 +160,7 @@ class Advance(Result, frozen=True, kw_only=True):
     clipped: int = 0
     #: Those that were held out for a gate; the next update learns from them.
     held_out: int = 0
-    #: Earlier batches of which more was known than before, by the number of their policy: rewards learned from.
+    #: Earlier batches of which more was known than before, by the number of their policy: decisions with a reward.
     late: dict[int, int] = msgspec.field(default_factory=dict)
     #: Context sets that the plan was made with.
     sets: int = 0
@@ -237,6 +240,20 @@ class Status(Result, frozen=True, kw_only=True):
     lift: Lift | None = None
     #: What the gate said of the policies that it rejected in this batch.
     rejected: tuple[GateReport, ...] = ()
+
+
+class Rewarded(Result, frozen=True, kw_only=True):
+    """What became of rewards. Prints as a line.
+
+    >>> print(Rewarded(rewards=2, unmatched=1))
+    2 rewards stored, 1 of them for an id that has not been decided: kept until it is.
+    """
+
+    rewards: int
+    #: Those that were there before, with the same value.
+    repeated: int = 0
+    #: Those whose id has not been decided: they are kept until it is.
+    unmatched: int = 0
 
 
 class Listed(Result, frozen=True, kw_only=True):

@@ -96,7 +96,7 @@ class Update:
             )
         late = [self.summary(version) for version in _changed(self.versions, counts, plan.seen)]
         state = learner.next(current.state, batch, late=late, forecast=plan.forecast)
-        learned, *rest = (msgspec.convert(entry, LearnedBatch, from_attributes=True) for entry in (batch, *late))
+        learned, *rest = (_learned_batch(entry) for entry in (batch, *late))
         note = state.notes[-1] if len(state.notes) > len(current.state.notes) else {}
         report = UpdateReport(
             batches=tuple(counts.values()),
@@ -189,8 +189,8 @@ class Updates:
         """What an update made now would do; nothing is changed."""
         gate, known = gate_of(gate, self.description.learner) if gate else None, self.versions.refresh()
         standing = progress_of(self.description, self.store, known, now)
-        if not standing.versions[-1].decisions:
-            return self._not_made(unlearnable(standing), preview=True)
+        if waits := unlearnable(standing):
+            return self._not_made(waits, preview=True)
         plan = self._plan(standing, forecast, gate)
         update = Update(self.description, self.store, known, plan, self.store.marks(), executor)
         state, _, report = update.learn()
@@ -201,7 +201,8 @@ class Updates:
             report = msgspec.structs.replace(report, gate=verdict)
             if not verdict.promoted:
                 return self._not_made((), report, preview=True)
-        return self._outcome(known[-1].number + 1, state.policy.id, report, state=state, preview=True)
+        waits = self._waits(standing, forecast, gate)
+        return self._outcome(known[-1].number + 1, state.policy.id, report, state=state, waits=waits, preview=True)
 
     # the steps of an update
 
@@ -312,9 +313,10 @@ class Updates:
         preview: bool = False,
     ) -> Advance:
         """The result of an update; there is no state where no policy was made."""
-        batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, rewarded=0),)
+        batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, learned=0),)
         past = () if state is None else state.past
         numbers = {entry.policy_id: position for position, entry in enumerate(past, 1)}
+        rewarded = {count.version: count.rewarded for count in report.batches}
         regret = None if state is None else known_regret(self.description.learner, state)
         return Advance(
             **msgspec.structs.asdict(batch) | {"policy_id": policy_id},
@@ -323,7 +325,8 @@ class Updates:
             preview=preview,
             version=number,
             waits=waits,
-            late={numbers[entry.policy_id]: entry.rewarded for entry in late if entry.policy_id in numbers},
+            rewarded=rewarded.get(number - (state is not None), 0),
+            late={at: rewarded[at] for entry in late if (at := numbers.get(entry.policy_id)) is not None},
             sets=report.sets,
             note=report.note,
             batch_sizes=() if state is None else state.batch_sizes,
@@ -332,6 +335,18 @@ class Updates:
             gate=report.gate,
             lift=kept_lift(self.description, report),
         )
+
+
+def _learned_batch(summary: Summary) -> LearnedBatch:
+    """What is kept of what was learned from the decisions of a policy."""
+    return LearnedBatch(
+        policy_id=summary.policy_id,
+        decided=summary.decided,
+        learned=summary.rewarded,
+        waiting=summary.waiting,
+        expired=summary.expired,
+        clipped=summary.clipped,
+    )
 
 
 def kept_lift(description: Description, report: UpdateReport) -> Lift | None:

@@ -135,7 +135,7 @@ class StoredLog:
     >>> from rareswitch.experiment import create
     >>> with create("memory:", "spring", dim=2, horizon=100) as trial:
     ...     choices = trial.decide_many([[[1.0, 0.0], [0.0, 1.0]]] * 3, ids=[1, 2, 3])
-    ...     trial.reward(2, 1.0)
+    ...     _ = trial.reward(2, 1.0)
     ...     log = trial.logged()
     ...     [chunk.rewards.tolist() for chunk in log.chunks()]
     [[nan, 1.0, nan]]

@@ -13,6 +13,7 @@ from rareswitch.experiment import (
     LearnerNote,
     Lift,
     Listed,
+    Rewarded,
     Rewards,
     Status,
     Verification,
@@ -132,6 +133,17 @@ def listed_text(listed: Listed, *, cli: bool = False) -> str:
 
 
 @as_text.register
+def rewarded_text(rewarded: Rewarded, *, cli: bool = False) -> str:
+    """What became of rewards."""
+    text = f"{several(rewarded.rewards, 'reward')} stored"
+    text += f", {rewarded.repeated:,} of them as before" if rewarded.repeated else ""
+    if rewarded.unmatched:
+        which = "" if rewarded.rewards == 1 else f", {rewarded.unmatched:,} of them"
+        text += f"{which} for an id that has not been decided: kept until it is"
+    return f"{text}."
+
+
+@as_text.register
 def status_text(status: Status, *, cli: bool = False) -> str:
     """Where an experiment stands."""
     about = (status.price, status.min_propensity, status.warm_start, status.rewards)
@@ -197,11 +209,12 @@ def advance_text(report: Advance, *, cli: bool = False) -> str:
         gate = [f"Gate: {as_text(report.gate, cli=cli)}"] if report.gate is not None else []
         waits = [waits_text(report.waits, cli=cli)] if report.waits else []
         return "\n".join([*head, f"No update: {name} goes on.", *gate, *waits])
-    missing = report.decided - report.held_out - report.rewarded - report.waiting - report.expired
+    missing = report.decided - report.held_out - report.learned - report.waiting - report.expired
     counts = [
         f"{count:,} {what}"
         for count, what in (
             (report.rewarded, "rewarded"),
+            (0 if report.learned == report.rewarded else report.learned, "learned from"),
             (report.held_out, "held out for the gate"),
             (report.waiting, "with an open attribution window"),
             (report.expired, "rewarded after the window"),
@@ -225,7 +238,8 @@ def advance_text(report: Advance, *, cli: bool = False) -> str:
     if report.regret is not None:
         lines.append(as_text(report.regret, cli=cli))
     done = "Another process made the update." if report.elsewhere else f"Updated in {report.seconds:.1f} s."
-    return "\n".join([*head, *([] if report.preview else [done]), *lines])
+    waits = [f"Not due. {waits_text(report.waits, cli=cli)}"] if report.waits else []
+    return "\n".join([*head, *([] if report.preview else [done]), *lines, *waits])
 
 
 def _batch_text(note: LearnerNote) -> str:

@@ -133,6 +133,8 @@ class Job:
     #: What is kept of each decision, and what was there before each reward.
     stored: Sequence[DecisionRow] = ()
     before: Sequence[RewardRow | None] = ()
+    #: Of its rewards, how many have no decision yet.
+    unmatched = 0
     error: Exception | None = None
     done = False
     decisions: Sequence[DecisionRow] = ()

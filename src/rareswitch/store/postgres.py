@@ -167,14 +167,14 @@ class PostgresStore(Store):
         self._loose += new
         return new
 
-    def _insert_rewards(self, connection: Connection, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
+    def _insert_rewards(self, connection: Connection, rows: Sequence[RewardRow]) -> dict[tuple[bytes, str], int | None]:
         new = connection.execute(
             f"{self._adding('ORDER BY given.place')} "
             "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING key, event, decision",
             [*(list(column) for column in zip(*rows, strict=True)), of_rewards(rows)],
         ).fetchall()
         self._loose += [key for key, _, decision in new if decision is None]
-        return {(key, event) for key, event, _ in new}
+        return {(key, event): decision for key, event, decision in new}
 
     def _replace_reward(self, connection: Connection, row: RewardRow, before: RewardRow, seq: int) -> int:
         import psycopg

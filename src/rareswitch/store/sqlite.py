@@ -59,7 +59,7 @@ _OF_KEY = "FROM rareswitch_decisions WHERE experiment = ?1 AND key = ?2"
 _REWARD = (
     "INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
     f"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT seq {_OF_KEY}), (SELECT version {_OF_KEY})) "
-    "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING"
+    "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING decision"
 )
 _MATCH = "UPDATE rareswitch_rewards SET decision = ?, version = ? WHERE experiment = ? AND key = ? AND decision IS NULL"
 
@@ -196,10 +196,14 @@ class SqliteStore(Store):
             connection.executemany(_MATCH, [(seq, versions[key], number, key) for key, seq in new.items()])
         return new
 
-    def _insert_rewards(self, connection: sqlite3.Connection, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
-        number, execute = self.number, connection.execute
-        pairs = zip(rows, of_rewards(rows), strict=True)
-        return {(row.key, row.event) for row, sum_ in pairs if execute(_REWARD, (number, *row, sum_)).rowcount == 1}
+    def _insert_rewards(
+        self, connection: sqlite3.Connection, rows: Sequence[RewardRow]
+    ) -> dict[tuple[bytes, str], int | None]:
+        number, new = self.number, dict[tuple[bytes, str], int | None]()
+        for row, checksum in zip(rows, of_rewards(rows), strict=True):
+            for (decision,) in connection.execute(_REWARD, (number, *row, checksum)):
+                new[row.key, row.event] = decision
+        return new
 
     def _replace_reward(self, connection: sqlite3.Connection, row: RewardRow, before: RewardRow, seq: int) -> int:
         new = (
@@ -208,7 +212,7 @@ class SqliteStore(Store):
         )
         step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
         connection.execute(step_back, (new, *of_rewards([before], [new]), seq))
-        connection.execute(_REWARD, (self.number, *row, *of_rewards([row])))
+        connection.execute(_REWARD, (self.number, *row, *of_rewards([row]))).fetchall()
         return new
 
     # the file

@@ -88,8 +88,8 @@ class Store(Database):
         """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
 
     @abstractmethod
-    def _insert_rewards(self, connection: Any, rows: Sequence[RewardRow]) -> set[tuple[bytes, str]]:
-        """Keep those whose keys and events are new, and say which they are."""
+    def _insert_rewards(self, connection: Any, rows: Sequence[RewardRow]) -> dict[tuple[bytes, str], int | None]:
+        """Keep those whose keys and events are new: of each the sequence number of its decision, if that is there."""
 
     @abstractmethod
     def _replace_reward(self, connection: Any, row: RewardRow, before: RewardRow, seq: int) -> int:
@@ -317,9 +317,11 @@ class Store(Database):
                 at += len(job.decisions)
         rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
         if rewards:
-            before = iter(self._keep_rewards(connection, rewards, counted))
+            known = iter(self._keep_rewards(connection, rewards, counted))
             for job in jobs:
-                job.before = [next(before) for _ in job.rewards]
+                own = [next(known) for _ in job.rewards]
+                job.before = [before for before, _ in own]
+                job.unmatched = sum(decision is None for _, decision in own)
         for names in _parts(sorted(counted)):
             values = ", ".join(["(?, ?, ?)"] * len(names))
             connection.execute(
@@ -344,26 +346,26 @@ class Store(Database):
 
     def _keep_rewards(
         self, connection: Connection, rows: Sequence[tuple[RewardRow, bool]], counted: Counter[str]
-    ) -> Sequence[RewardRow | None]:
+    ) -> Sequence[tuple[RewardRow | None, int | None]]:
+        """For each the reward that was there before, and the sequence number of its decision, if they are there."""
         fresh = self._insert_rewards(connection, [row for row, _ in rows])
         if len(fresh) == len(rows):
-            return [None] * len(rows)
+            return [(None, fresh[row.key, row.event]) for row, _ in rows]
         keys = list({row.key for row, _ in rows})
         pairs = [pair for part in _parts(keys) for pair in self._rewards_of(connection, part)]
-        held = {(row.key, row.event): (row, seq) for row, seq in pairs}
-        known: list[RewardRow | None] = []
+        held = {(row.key, row.event): (row, seq, decision) for row, seq, decision in pairs}
+        known: list[tuple[RewardRow | None, int | None]] = []
         for row, overwrite in rows:
             name = row.key, row.event
             if name in fresh:
-                fresh.remove(name)
-                known.append(None)
+                known.append((None, fresh.pop(name)))
                 continue
-            before, seq = held[name]
-            known.append(before)
+            before, seq, decision = held[name]
+            known.append((before, decision))
             if before.value == row.value:
                 counted["repeated_rewards"] += 1
             elif overwrite:
-                held[name] = row, self._replace_reward(connection, row, before, seq)
+                held[name] = row, self._replace_reward(connection, row, before, seq), decision
                 counted["overwritten"] += 1
         return known
 
@@ -393,7 +395,7 @@ class Store(Database):
 
         def page(connection: Connection, part: Sequence[bytes]) -> dict[bytes, tuple[DecisionRow, list[RewardRow]]]:
             known = {row.key: (row, list[RewardRow]()) for row in self._decisions_of(connection, part)}
-            for reward, _ in self._rewards_of(connection, part):
+            for reward, *_ in self._rewards_of(connection, part):
                 if reward.key in known:
                     known[reward.key][1].append(reward)
             return known
@@ -422,13 +424,13 @@ class Store(Database):
         )
         return [DecisionRow(*row) for row in connection.execute(query, (self.number, *keys))]
 
-    def _rewards_of(self, connection: Connection, keys: Sequence[bytes]) -> list[tuple[RewardRow, int]]:
-        """The rewards of these keys that are in force now, with their sequence numbers."""
+    def _rewards_of(self, connection: Connection, keys: Sequence[bytes]) -> list[tuple[RewardRow, int, int | None]]:
+        """The rewards of these keys that are in force now, with their sequence numbers and those of their decisions."""
         query = (
-            f"SELECT {_REWARD}, seq FROM rareswitch_rewards WHERE experiment = ? AND superseded IS NULL "
+            f"SELECT {_REWARD}, seq, decision FROM rareswitch_rewards WHERE experiment = ? AND superseded IS NULL "
             f"AND key IN ({', '.join('?' * len(keys))}) ORDER BY seq"
         )
-        return [(RewardRow(*row[:5]), int(row[5])) for row in connection.execute(query, (self.number, *keys))]
+        return [(RewardRow(*row[:5]), row[5], row[6]) for row in connection.execute(query, (self.number, *keys))]
 
     def counts(self, upto: Marks | None = None) -> list[Counts]:
         """By version, those with a decision at least; up to these marks."""

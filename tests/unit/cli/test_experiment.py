@@ -72,7 +72,7 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
     assert {answer["arm"] for answer in answers} <= {"a", "b", "c"}
-    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated", "cautions"}
+    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated", "cohort", "cautions"}
     one = ("experiment", "decide", *HERE, "--id", "r3", "--context", json.dumps(SET), "--arms", "a", "b", "c")
     assert f"{answers[3]['arm']} (propensity 0.333333, policy 1, " in (text := done(capsys, *one))
     assert "requested before" in text
@@ -196,9 +196,9 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     done(capsys, "experiment", "reward", *HERE)
     advance = ("experiment", "advance", *HERE, "--force")
     found = json.loads(done(capsys, *advance, "--json", "--preview", "--now", "2026-03-02T06:02:00"))
-    assert (found["rewarded"], found["waiting"]) == (6, 3)
+    assert (found["learned"], found["waiting"]) == (6, 3)
     found = json.loads(done(capsys, *advance, "--json", "--now", "2026-03-02T12:00:00"))
-    assert (found["rewarded"], found["waiting"], found["decided"]) == (9, 0, 9)  # late ones count as 0
+    assert (found["learned"], found["waiting"], found["decided"]) == (9, 0, 9)  # late ones count as 0
     with pytest.raises(SystemExit):
         main((*advance, "--now", "monday"))
     assert "--now: must be a date, as in '2026-03-02'" in capsys.readouterr().err

@@ -250,7 +250,7 @@ def test_a_window_makes_decisions_wait_and_late_rewards_expire() -> None:
         trial.reward(number, 0.1 * number, now=500.0 if number == 0 else 960.0 if number > 11 else 50.0)
     assert trial.status(now=1000.0).waiting == 8
     outcome = trial.advance(now=1000.0)
-    assert (outcome.decided, outcome.rewarded, outcome.waiting, outcome.expired) == (20, 11, 8, 1)
+    assert (outcome.decided, outcome.learned, outcome.waiting, outcome.expired) == (20, 11, 8, 1)
 
 
 def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() -> None:
@@ -260,7 +260,7 @@ def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() 
     trial.reward_many(list(range(12)), values, now=0.0)
     outcome = trial.advance(now=1.0)
     assert earned(trial) == pytest.approx(sum(min(max(value, -1.0), 2.0) for value in values))
-    assert (outcome.rewarded, outcome.clipped) == (12, 2)
+    assert (outcome.learned, outcome.clipped) == (12, 2)
     assert "2 clipped." in str(outcome)
     assert trial.audit(1).rewards == {"": 90.0}
     assert (trial.status(now=1.0).clipped, "2 rewards clipped by updates" in str(trial.status(now=1.0))) == (2, True)
@@ -305,7 +305,7 @@ def test_a_default_stands_for_rewards_that_never_come() -> None:
     trial.reward_many([0, 1, 2], [1.0, 1.0, 1.0], now=50.0)
     trial.reward(3, 1.0, now=200.0)  # too late
     outcome = trial.advance(now=1000.0)
-    assert (outcome.decided, outcome.rewarded, outcome.waiting, outcome.expired) == (20, 12, 8, 0)
+    assert (outcome.decided, outcome.learned, outcome.waiting, outcome.expired) == (20, 12, 8, 0)
     assert earned(trial) == pytest.approx(3.0)
 
 
@@ -466,7 +466,7 @@ def test_of_summed_rewards_those_within_the_window_count() -> None:
             if number or event == "c":  # of the first one, all come late
                 trial.reward(number, value, event=event, now=moment)
     outcome = trial.advance(now=200.0)
-    assert (outcome.rewarded, outcome.expired) == (11, 1)
+    assert (outcome.learned, outcome.expired) == (11, 1)
     assert earned(trial) == pytest.approx(sum(0.1 * number - 0.2 for number in range(1, 12)))
 
 
@@ -572,3 +572,38 @@ def test_a_request_with_too_many_arms_is_refused_and_the_limit_is_set_at_creatio
     assert many.description.max_arms == 2000
     with pytest.raises(ParameterError, match="max_arms"):
         create("memory:", "spring", dim=2, max_arms=0)
+
+
+def test_a_preview_says_what_is_missing_and_that_it_is_not_due() -> None:
+    trial = begun()
+    assert [wait.kind for wait in trial.preview(now=0.0).waits] == ["no decisions"]
+    play(trial, 0, 6, pay=lambda _: False)
+    assert [wait.kind for wait in trial.preview(now=10.0).waits] == ["no rewards"]
+    play(trial, 6, 4)
+    early = trial.preview(now=10.0)
+    assert early.made
+    assert "Not due. Next update: after 2 more decisions" in str(early)
+    play(trial, 10, 2)
+    assert "Not due" not in str(trial.preview(now=12.0))
+
+
+def test_rewarded_is_one_number_and_what_is_learned_from_another() -> None:
+    trial = begun(rewards=Rewards(window="1d", default=0.0))
+    play(trial, 0, 12, pay=lambda number: number < 5)
+    outcome = trial.advance(now=2 * 86400.0)
+    status = trial.status(now=2 * 86400.0)
+    assert (outcome.rewarded, outcome.learned, status.batches[0].rewarded) == (5, 12, 5)
+    assert "Batch 1: 12 decisions, 5 rewarded, 12 learned from." in str(outcome)
+
+
+def test_a_reward_of_an_unknown_id_says_so_and_counts_when_the_decision_comes() -> None:
+    trial = begun()
+    play(trial, 0, 1, pay=lambda _: False)
+    assert (trial.reward(0, 1.0).unmatched, trial.reward(0, 1.0).repeated) == (0, 1)
+    early = trial.reward(7, 1.0)
+    assert str(early) == "1 reward stored for an id that has not been decided: kept until it is."
+    assert trial.reward_many([0, 7, 8], [1.0, 1.0, 1.0]).as_dict() == {"rewards": 3, "repeated": 2, "unmatched": 2}
+    assert trial.reward(7, 2.0, overwrite=True).unmatched == 1
+    play(trial, 7, 1, pay=lambda _: False)
+    assert trial.reward(7, 2.0).unmatched == 0
+    assert trial.status().batches[0].rewarded == 2

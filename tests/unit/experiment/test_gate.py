@@ -74,7 +74,7 @@ def test_a_better_policy_is_promoted_and_what_was_held_out_is_learned_by_the_nex
     gate = told(outcome)
     held_out = int(HeldOut(0.3).among(id_keys(range(BATCH))).sum())
     assert (outcome.made, outcome.version, gate.promoted, gate.candidate) == (True, 2, True, trial.policy.id)
-    assert (outcome.decided, outcome.rewarded, outcome.held_out) == (BATCH, BATCH - held_out, held_out)
+    assert (outcome.decided, outcome.learned, outcome.held_out) == (BATCH, BATCH - held_out, held_out)
     assert (gate.held_out, gate.tested, gate.look, gate.level) == (held_out, held_out, 1, 0.025)
     assert gate.gain is not None
     assert gate.bound is not None
@@ -113,7 +113,7 @@ def test_a_worse_policy_is_refused_and_the_old_one_goes_on() -> None:
     assert trial.decide(WORLD.draw(1, seed=1).contexts[0], id="after", now=0.0).version == 1
     trial.advance(now=0.0)  # without a gate, whatever was refused
     assert trial.store.head() == 2
-    assert trial.versions[1].report.learned[0].rewarded == BATCH
+    assert trial.versions[1].report.learned[0].learned == BATCH
 
 
 def test_a_loss_that_is_allowed_lets_a_policy_pass() -> None:
