@@ -108,8 +108,8 @@ def evaluation(
             )
         )
     arms = (
-        ArmCount(arm="blue", offered=5000, came=1100, expected=1100.1, deviation=0.0),
-        ArmCount(arm="red", offered=5000, came=1234, expected=1100.1, deviation=4.6),
+        ArmCount(arm="blue", offered=5000, shown=1100, expected=1100.1, deviation=0.0),
+        ArmCount(arm="red", offered=5000, shown=1234, expected=1100.1, deviation=4.6),
     )
     return Evaluation(
         values=values,

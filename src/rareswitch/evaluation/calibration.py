@@ -1,8 +1,8 @@
-"""Do arms come as often as their propensities say? Experimenters call it the sample-ratio check.
+"""The sample-ratio check: whether arms are shown as often as their propensities say.
 
 Where the probabilities of all offered arms are known, an arm comes Σ μ(a | x) times on average, with the variance
 Σ μ(1 − μ), given the contexts and whatever was learned in between. Where only the propensity p of the chosen arm is
-known, Σ 1/p over the decisions in which an arm came is on average the number of those in which it could have come.
+known, Σ 1/p over the decisions in which an arm was shown is on average the number of those in which it could have been.
 
 A count is compared with a binomial distribution of the same moments, whose tails hold for rare arms too; it is exact
 where propensities do not vary. A sum of 1/p is taken for a count of its average size, as weighted Poisson
@@ -28,20 +28,20 @@ _MADE_UP = 0.15
 
 @dataclass(frozen=True, kw_only=True)
 class ArmCount:
-    """How often an arm came, and how often its propensities say it should have."""
+    """How often an arm was shown, and how often its propensities say it should have been."""
 
     arm: str
     #: Decisions in which it was offered.
     offered: int
-    came: int
+    shown: int
     expected: float
-    #: (came − expected) over its standard deviation.
+    #: (shown − expected) over its standard deviation.
     deviation: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Whether arms come as often as their propensities say: the sample-ratio check."""
+    """The sample-ratio check: whether arms are shown as often as their propensities say."""
 
     arms: tuple[ArmCount, ...]
     #: Of the largest deviation, corrected for the number of arms looked at.
@@ -68,11 +68,11 @@ class Calibration:
         """What it says, in a sentence or two."""
         chance = f"p = {self.p_value:.2g}, {several(len(self.arms), 'arm')}"
         if not self.alarm:
-            return f"Arms come as often as their propensities say ({chance})."
+            return f"Sample-ratio check passed ({chance})."
         worst = max(self.arms, key=lambda arm: abs(arm.deviation))
         return (
-            f"Arms do not come as often as their propensities say ({chance}). {worst.arm} came {worst.came:,} times "
-            f"where {worst.expected:,.0f} were to be expected, in {worst.offered:,} decisions that offered it. No "
+            f"Sample-ratio check failed ({chance}): {worst.arm} was shown {worst.shown:,} times "
+            f"where its propensities say {worst.expected:,.0f}, in {worst.offered:,} decisions that offered it. No "
             "value can be trusted before this is explained: look for decisions that were lost, changed after they were "
             "made, or logged with another policy's propensities."
         )
@@ -103,9 +103,9 @@ class ArmTally:
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
-        #: (arms, 5) offered, came, Σ μ, Σ μ(1 − μ), Σ μ(1 − μ)(1 − 2μ), of decisions with all arms' probabilities.
+        #: (arms, 5) offered, shown, Σ μ, Σ μ(1 − μ), Σ μ(1 − μ)(1 − 2μ), of decisions with all arms' probabilities.
         self._exact = np.zeros((0, 5))
-        #: By batch, (arms, 4) offered, came, Σ 1/p and Σ 1/p² where it came, of the others.
+        #: By batch, (arms, 4) offered, shown, Σ 1/p and Σ 1/p² where it was shown, of the others.
         self._inverse: dict[str, FloatArray] = {}
         self._disagreeing = 0
 
@@ -122,21 +122,21 @@ class ArmTally:
             )
             self._exact = _added(self._exact, rows, sums)
             return
-        found = np.zeros((len(chunk.batch_names), len(labels), 4))
-        _count_chosen(chunk.available, codes, chunk.arm_indices, chunk.propensities, chunk.batches, found)
-        for name, sums in zip(chunk.batch_names, found, strict=True):
+        by_batch = np.zeros((len(chunk.batch_names), len(labels), 4))
+        _count_chosen(chunk.available, codes, chunk.arm_indices, chunk.propensities, chunk.batches, by_batch)
+        for name, sums in zip(chunk.batch_names, by_batch, strict=True):
             if sums.any():
                 self._inverse[name] = _added(self._inverse.get(name, np.zeros((0, 4))), rows, sums)
 
     def calibration(self) -> Calibration | None:
-        """What came of it; None where nothing was counted, or all decisions had one arm only."""
+        """The result; None where nothing was counted, or all decisions had one arm only."""
         arms = len(self._names)
         parts = [_from_all(_padded(self._exact, arms))] if len(self._exact) else []
         if self._inverse:
             parts.append(_from_chosen(np.stack([_padded(batch, arms) for batch in self._inverse.values()])))
         if not parts:
             return None
-        offered, came, expected, variance = np.sum([part[:, :4] for part in parts], axis=0).T
+        offered, shown, expected, variance = np.sum([part[:, :4] for part in parts], axis=0).T
         there = offered > 0
         if there.sum() < 2:
             return None
@@ -144,7 +144,7 @@ class ArmTally:
         if tests == 2 and not self._inverse:  # what one of two arms has too much, the other lacks: one test
             tests = 1
         smallest = min(float(part[there, 4].min()) for part in parts)
-        counts = zip(self._names, offered, came, expected, variance, there, strict=True)
+        counts = zip(self._names, offered, shown, expected, variance, there, strict=True)
         return Calibration(
             arms=tuple(_counted(name, *map(float, count[:4])) for name, *count in counts if count[4]),
             p_value=0.0 if self._disagreeing else min(1.0, tests * smallest),
@@ -155,32 +155,32 @@ class ArmTally:
 
 
 def _from_all(sums: FloatArray) -> FloatArray:
-    """(arms, 5) offered, came, how often it should have, the variance of that, and the chance of such a distance."""
-    offered, came, mean, variance, third = sums.T
-    upper, lower = binomial_tails(came, mean, variance, third, offered)
+    """(arms, 5) offered, shown, how often it should have been, the variance of that, and the chance of the distance."""
+    offered, shown, mean, variance, third = sums.T
+    upper, lower = binomial_tails(shown, mean, variance, third, offered)
     return np.column_stack([sums[:, :4], np.minimum(1.0, 2.0 * np.minimum(upper, lower))])
 
 
 def _from_chosen(batches: FloatArray) -> FloatArray:
     """The same from (batches, arms, 4) sums of 1/p."""
-    offered, came, inverse, _ = batches.sum(axis=0).T
+    offered, shown, inverse, _ = batches.sum(axis=0).T
     upper, _ = _inverse_tails(batches)
     _, lower = _inverse_tails(np.where(_context_free(batches)[:, None, None] & (batches[:, :, 1:2] > 0), batches, 0.0))
-    rate = np.divide(came, inverse, out=np.zeros(len(came)), where=came > 0)
+    rate = np.divide(shown, inverse, out=np.zeros(len(shown)), where=shown > 0)
     chance = np.minimum(1.0, 2.0 * np.minimum(upper, lower))
-    return np.column_stack([offered, came, offered * rate, offered * rate * (1.0 - rate), chance])
+    return np.column_stack([offered, shown, offered * rate, offered * rate * (1.0 - rate), chance])
 
 
 def _inverse_tails(batches: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Of sums of 1/p as large or as small as these: in units of their average size they are taken for counts."""
-    offered, came, inverse, squares = batches.sum(axis=0).T
-    size = np.divide(squares, inverse, out=np.ones(len(came)), where=came > 0)
+    offered, shown, inverse, squares = batches.sum(axis=0).T
+    size = np.divide(squares, inverse, out=np.ones(len(shown)), where=shown > 0)
     mean = offered / size
-    # the variance is Σ (1 − p)/p² where an arm came, which is in proportion to what is compared: not so in its mean
-    share = np.divide(inverse, squares, out=np.ones(len(came)), where=came > 0)
+    # the variance is Σ (1 − p)/p² where an arm was shown, in proportion to what is compared: not so in its mean
+    share = np.divide(inverse, squares, out=np.ones(len(shown)), where=shown > 0)
     variance = mean * (1.0 - share)
     upper, lower = binomial_tails(inverse / size, mean, variance, variance * (1.0 - 2.0 * share), offered)
-    return np.where(came > 0, upper, 1.0), np.where(came > 0, lower, 1.0)
+    return np.where(shown > 0, upper, 1.0), np.where(shown > 0, lower, 1.0)
 
 
 def _context_free(batches: FloatArray) -> BoolArray:
@@ -189,11 +189,11 @@ def _context_free(batches: FloatArray) -> BoolArray:
     In others an arm may have had probability 0, or nearly, at times. Then Σ 1/p falls short of the offers in an honest
     log too, and only an excess says something.
     """
-    offered, came, inverse, squares = np.moveaxis(batches, 2, 0)
-    there = came > 0
-    varied = (squares * came > (1.0 + 1e-6) * inverse**2) & there
-    rate = np.divide(came, inverse, out=np.zeros(came.shape), where=there)
-    made_up = (rate * offered).sum(axis=1) / np.maximum(came.sum(axis=1), 1.0)
+    offered, shown, inverse, squares = np.moveaxis(batches, 2, 0)
+    there = shown > 0
+    varied = (squares * shown > (1.0 + 1e-6) * inverse**2) & there
+    rate = np.divide(shown, inverse, out=np.zeros(shown.shape), where=there)
+    made_up = (rate * offered).sum(axis=1) / np.maximum(shown.sum(axis=1), 1.0)
     return np.asarray(~varied.any(axis=1) & (np.abs(made_up - 1.0) <= _MADE_UP))
 
 
@@ -226,10 +226,10 @@ def binomial_tails(
     return np.where(certain, same | (count < mean), upper), np.where(certain, same | (count > mean), lower)
 
 
-def _counted(name: str, offered: float, came: float, expected: float, variance: float) -> ArmCount:
-    gap = came - expected
+def _counted(name: str, offered: float, shown: float, expected: float, variance: float) -> ArmCount:
+    gap = shown - expected
     deviation = gap / np.sqrt(variance) if variance > 0.0 else (0.0 if abs(gap) <= 0.5 else np.copysign(np.inf, gap))
-    return ArmCount(arm=name, offered=int(offered), came=int(came), expected=expected, deviation=float(deviation))
+    return ArmCount(arm=name, offered=int(offered), shown=int(shown), expected=expected, deviation=float(deviation))
 
 
 @compiled

@@ -108,7 +108,7 @@ class Played(NamedTuple):
     otherwise: str = ""
 
 
-def named_candidates(given: Any, records: Mapping[Any, Any] | Records | None = None) -> dict[str, Candidate]:
+def named_candidates(candidates: Any, records: Mapping[Any, Any] | Records | None = None) -> dict[str, Candidate]:
     """Candidates by name: of a dict as they are, of a single one or a list by what they are.
 
     With records by the ids of decisions, functions are rules of a record and the ids of the offered arms.
@@ -117,49 +117,49 @@ def named_candidates(given: Any, records: Mapping[Any, Any] | Records | None = N
         raise ParameterError(
             f"records must be a dict of ids of decisions to records; got a {type(records).__name__}, {records!r:.60}."
         )
-    if isinstance(given, Mapping):
-        found = {str(name): one for name, one in given.items()}
-    elif isinstance(given, (list, tuple)):
-        found = {}
-        for one in given:
-            name = _name(one)
-            if name in found:
-                name = f"{name} ({sum(other.split(' (')[0] == name for other in found) + 1})"
-            found[name] = one
+    if isinstance(candidates, Mapping):
+        named = {str(name): candidate for name, candidate in candidates.items()}
+    elif isinstance(candidates, (list, tuple)):
+        named = {}
+        for candidate in candidates:
+            name = _name(candidate)
+            if name in named:
+                name = f"{name} ({sum(other.split(' (')[0] == name for other in named) + 1})"
+            named[name] = candidate
     else:
-        found = {_name(given): given}
-    if not found:
+        named = {_name(candidates): candidates}
+    if not named:
         raise ParameterError("candidates must be one at least; got none. Give a policy, or a rule such as 'uniform'.")
-    for name, one in found.items():
-        _check(name, one)
-        if isinstance(one, Mapping):
-            found[name] = ByDecision(name, one)
-        elif records is not None and callable(one):
-            found[name] = ByDecision(name, records, one)
-    return found
+    for name, candidate in named.items():
+        _check(name, candidate)
+        if isinstance(candidate, Mapping):
+            named[name] = ByDecision(name, candidate)
+        elif records is not None and callable(candidate):
+            named[name] = ByDecision(name, records, candidate)
+    return named
 
 
-def _name(given: Any) -> str:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Policy):
-        return f"policy {given.id[:12]}"
-    if isinstance(given, Always):
-        return f"always {given.arm}"
-    return str(getattr(given, "__name__", "candidate")).replace("<lambda>", "candidate")
+def _name(candidate: Any) -> str:
+    if isinstance(candidate, str):
+        return candidate
+    if isinstance(candidate, Policy):
+        return f"policy {candidate.id[:12]}"
+    if isinstance(candidate, Always):
+        return f"always {candidate.arm}"
+    return str(getattr(candidate, "__name__", "candidate")).replace("<lambda>", "candidate")
 
 
-def _check(name: str, given: Any) -> None:
-    if isinstance(given, str):
-        if given not in RULES:
+def _check(name: str, candidate: Any) -> None:
+    if isinstance(candidate, str):
+        if candidate not in RULES:
             raise ParameterError(
                 f"candidate must be a policy, Always('arm'), a function, probabilities (n, K), or one of the rules "
-                f"{', '.join(RULES)}; got {given!r:.60}.{did_you_mean(given, RULES)}"
+                f"{', '.join(RULES)}; got {candidate!r:.60}.{did_you_mean(candidate, RULES)}"
             )
-    elif not isinstance(given, (Policy, Always, Mapping, np.ndarray, list)) and not callable(given):
+    elif not isinstance(candidate, (Policy, Always, Mapping, np.ndarray, list)) and not callable(candidate):
         raise ParameterError(
             f"candidate {name!r:.60} must be a policy, a rule, a function, a table of ids to arms, or probabilities "
-            f"(n, K); got a {type(given).__name__}."
+            f"(n, K); got a {type(candidate).__name__}."
         )
 
 
@@ -179,8 +179,8 @@ def played(name: str, candidate: Candidate, log: DecisionLog) -> Played:
     if isinstance(candidate, str):
         return _by_rule(candidate, log)
     if callable(candidate):
-        given = candidate(log.contexts, log.available)
-        return Played(_probabilities(name, given, log, "the function"), None)
+        chances = candidate(log.contexts, log.available)
+        return Played(_probabilities(name, chances, log, "the function"), None)
     if not isinstance(candidate, (np.ndarray, list)):
         return candidate.played(log)
     return Played(_probabilities(name, candidate, log, "they"), None)
@@ -206,7 +206,7 @@ def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
             f"candidate {name!r:.60} is a policy for vectors of {policy.dim} features; those of the log have "
             f"{log.contexts.shape[2]}."
         )
-    known = {one.features.id for one in log.policies.values() if one.features is not None}
+    known = {own.features.id for own in log.policies.values() if own.features is not None}
     if policy.features is not None and known and policy.features.id not in known:
         raise ParameterError(
             f"candidate {name!r:.60} has other features than the policies of the log, so that its vectors mean "
@@ -231,8 +231,8 @@ def _since(policy: Policy, log: DecisionLog) -> int:
     plain = replace(policy, edition=0).id
     same = [replace(one, edition=0).id == plain for one in log.policies.values()]  # whatever edition it is called
     order = [*log.policies]
-    made = same.index(True) if any(same) else 0
-    return sum(name in order[:made] for name in log.batch_names)
+    position = same.index(True) if any(same) else 0
+    return sum(name in order[:position] for name in log.batch_names)
 
 
 def _always(arm: str, log: DecisionLog) -> Played:
@@ -271,26 +271,26 @@ def _with_baseline(log: DecisionLog) -> BoolArray:
     return np.asarray(log.baselines >= 0)
 
 
-def _probabilities(name: str, given: Any, log: DecisionLog, who: str) -> FloatArray:
+def _probabilities(name: str, chances: Any, log: DecisionLog, who: str) -> FloatArray:
     """Probabilities that somebody else computed, checked."""
-    found = arm_numbers(f"candidate {name!r:.60}: {who}", given, log)
-    inside = np.where(log.available, found, 0.0)
-    _check_probabilities(name, inside, found, np.ones(len(log)), who)
+    numbers = arm_numbers(f"candidate {name!r:.60}: {who}", chances, log)
+    inside = np.where(log.available, numbers, 0.0)
+    _check_probabilities(name, inside, numbers, np.ones(len(log)), who)
     return inside
 
 
-def _check_probabilities(name: str, inside: FloatArray, found: FloatArray, sums: FloatArray, who: str) -> None:
+def _check_probabilities(name: str, inside: FloatArray, numbers: FloatArray, sums: FloatArray, who: str) -> None:
     bad = ~np.isfinite(inside).all(axis=1) | (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - sums) > _OFF)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         raise ParameterError(
             f"candidate {name!r:.60}: probabilities of the offered arms must be at least 0 and sum to 1; in row {at} "
-            f"(the first is 0) {who} give{'s' if who == 'the function' else ''} {found[at].tolist()!s:.100}, of sum "
+            f"(the first is 0) {who} give{'s' if who == 'the function' else ''} {numbers[at].tolist()!s:.100}, of sum "
             f"{inside[at].sum():.6g} over the offered arms."
         )
 
 
-def arm_numbers(who: str, given: Any, log: DecisionLog) -> FloatArray:
+def arm_numbers(who: str, array: Any, log: DecisionLog) -> FloatArray:
     """(n, K) one for each arm of each decision.
 
     >>> log = DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["a", "b"])
@@ -298,11 +298,11 @@ def arm_numbers(who: str, given: Any, log: DecisionLog) -> FloatArray:
     array([[0.1, 0.2]])
     """
     try:
-        found = np.asarray(given, dtype=np.float64)
+        numbers = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ShapeError(f"{who} must give numbers; got {given!r:.60}.") from None
-    if found.shape != log.available.shape:
+        raise ShapeError(f"{who} must give numbers; got {array!r:.60}.") from None
+    if numbers.shape != log.available.shape:
         raise ShapeError(
-            f"{who} must give a number for each arm, shape {log.available.shape}; got shape {found.shape}."
+            f"{who} must give a number for each arm, shape {log.available.shape}; got shape {numbers.shape}."
         )
-    return found
+    return numbers

@@ -21,7 +21,16 @@ from rareswitch.evaluation.candidates import Always, Playable, Played, played
 from rareswitch.evaluation.evaluate import source_of
 from rareswitch.evaluation.groups import MOST_GROUPS, By, Groups, groups_of
 from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, p_value_of, summed, term_of
-from rareswitch.evaluation.refusals import DRIFTED, batch_reasons, few_rewards, log_cautions, outlier_cautions, refusals
+from rareswitch.evaluation.refusals import (
+    CARRIED,
+    DRIFTED,
+    faulty_batches,
+    few_rewards,
+    informative_share,
+    log_cautions,
+    outlier_cautions,
+    refusals,
+)
 from rareswitch.evaluation.results import BatchPart, Effect, Effects, Heterogeneity
 from rareswitch.evaluation.scoring import Columns, Scores, Texts, row_scores, score
 from rareswitch.features import Features
@@ -69,31 +78,31 @@ def effects(
     0.1049 (0.0828 to 0.1271)
     """
     number("level", level, low=0.5, high=0.9999)
-    log, one = source_of(source), None if arm is None else str(arm)
-    if one is None and by is not None:
+    log, asked = source_of(source), None if arm is None else str(arm)
+    if asked is None and by is not None:
         raise ParameterError("by says for whom one arm is better, and no arm was named. Give arm=….")
     arms, baseline = _arms_of(log)
     other = _against(against, baseline=baseline)
-    if one == other:
-        raise ParameterError(f"against must be another arm than {one!r:.60}, which it is compared with.")
-    _check_offered(one, other, arms)
+    if asked == other:
+        raise ParameterError(f"against must be another arm than {asked!r:.60}, which it is compared with.")
+    _check_offered(asked, other, arms)
     groups = None if by is None else groups_of(by, features_of(log), _count(log), lambda: log.chunks(contexts=True))
-    compared = [name for name in (arms if one is None else [one]) if name != other]
+    compared = [name for name in (arms if asked is None else [asked]) if name != other]
     sides: dict[str, Playable] = {}
     for name in compared:
         sides |= {f"+{name}": _Side(name, other, 0), f"-{name}": _Side(name, other, 1)}
-    scores = score(log, sides, groups=None if groups is None else _Labels(groups, one or ""))
+    scores = score(log, sides, groups=None if groups is None else _Labels(groups, asked or ""))
     if groups is None:
-        able = [name for name in compared if one is not None or scores.candidates[f"+{name}"].supports]
+        able = [name for name in compared if asked is not None or scores.candidates[f"+{name}"].supports]
         share = 1.0 - (1.0 - level) / max(1, len(able))
         answers, differ = _corrected([_effect(scores, name, other, None, share) for name in able]), None
         answers.sort(key=lambda effect: -math.inf if effect.interval is None else effect.interval.value, reverse=True)
     else:
-        assert one is not None  # as groups are refused without an arm
-        names = sorted({label for _, label in scores.candidates[f"+{one}"].supports}, key=groups.order)
+        assert asked is not None  # as groups are refused without an arm
+        names = sorted({label for _, label in scores.candidates[f"+{asked}"].supports}, key=groups.order)
         share = 1.0 - (1.0 - level) / max(1, len(names))
-        parts = [_effect(scores, one, other, name, share) for name in names]
-        answers, differ = [_effect(scores, one, other, None, level), *_corrected(parts)], _differ(parts)
+        parts = [_effect(scores, asked, other, name, share) for name in names]
+        answers, differ = [_effect(scores, asked, other, None, level), *_corrected(parts)], _differ(parts)
     cautions = log_cautions(
         log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting, expired=scores.expired
     )
@@ -126,16 +135,16 @@ class _Side(Playable):
     side: int
 
     def played(self, log: DecisionLog) -> Played:
-        one = played(self.arm, Always(self.arm), log).probabilities
+        own = played(self.arm, Always(self.arm), log).probabilities
         if self.against == REST:
-            others = log.available & (one == 0.0)
+            others = log.available & (own == 0.0)
             other: FloatArray = others / np.maximum(others.sum(axis=1, keepdims=True), 1)
         else:
             candidate = BASELINE if self.against == BASELINE else Always(self.against)
             other = played(self.against, candidate, log).probabilities
-        applies = one.any(axis=1) & other.any(axis=1)
-        applies &= np.einsum("nk,nk->n", one, other) == 0.0  # a baseline may be this very arm
-        return Played(np.where(applies[:, None], (one, other)[self.side], 0.0), applies, "do not offer both")
+        applies = own.any(axis=1) & other.any(axis=1)
+        applies &= np.einsum("nk,nk->n", own, other) == 0.0  # a baseline may be this very arm
+        return Played(np.where(applies[:, None], (own, other)[self.side], 0.0), applies, "do not offer both")
 
 
 class _Labels:
@@ -209,23 +218,26 @@ def _corrected(effects: Sequence[Effect]) -> list[Effect]:
 
 def _effect(scores: Scores, arm: str, against: str, group: str | None, level: float) -> Effect:
     """The effect of an arm, in a group or for all, with its p-value not yet corrected."""
-    one, other = scores.candidates[f"+{arm}"], scores.candidates[f"-{arm}"]
-    which = one.applies if group is None else one.applies & (scores.labels == group)
-    sides = {repr(arm): one.by_batch(group), _words(against): other.by_batch(group)}
+    side, other_side = scores.candidates[f"+{arm}"], scores.candidates[f"-{arm}"]
+    which = side.applies if group is None else side.applies & (scores.labels == group)
+    sides = {repr(arm): side.by_batch(group), _words(against): other_side.by_batch(group)}
     reasons = [scores.mismatch] if scores.mismatch else []
-    for name, supports in () if reasons else sides.items():
-        reasons += [
-            f"showing {name}: {reason[0].lower()}{reason[1:]}"
-            for reason in refusals([*supports.values()])[1]
-            if supports
-        ]
+    left_out: dict[int, list[str]] = {batch: [] for batch in sides[repr(arm)]}
+    share = informative_share(scores.rewards[which]) if which.any() else 1.0
+    for name, supports in sides.items():
+        _, why_not = refusals([*supports.values()], informative=share) if supports else ((), ())
+        if not scores.mismatch:
+            reasons += [f"showing {name}: {reason[0].lower()}{reason[1:]}" for reason in why_not]
+        order = [*supports]
+        for _, places, reason in faulty_batches([*supports.values()]):
+            for place in places:
+                left_out[order[place]].append(f"showing {name}: {reason}")
     if not which.any():
         reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
-    parts, terms, used = [], list[BatchMean](), list[Columns]()
-    for batch in sides[repr(arm)]:
+    parts, terms, used, alone = [], list[BatchMean](), list[Columns](), list[BatchMean]()
+    for batch, faults in left_out.items():
         at: BoolArray = which & (scores.batches == batch)
-        faults = {name: batch_reasons(supports[batch]) for name, supports in sides.items()}
-        why = "; ".join(f"showing {name}: {fault[0]}" for name, fault in faults.items() if fault)
+        why = "; ".join(faults)
         mine, its = (scores.columns(f"{sign}{arm}", at) for sign in "+-")
         columns = mine._replace(weights=mine.weights - its.weights, expected=mine.expected - its.expected)
         term = term_of(row_scores("dr", columns))
@@ -244,13 +256,15 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
         if not why:
             terms.append(term)
             used.append(columns)
+            if all(supports[batch].carried >= CARRIED for supports in sides.values()):
+                alone.append(term)
     effect = Effect(
         arm=arm,
         against=against,
         group=group or "",
         decisions=int(which.sum()),
-        shown=int((one.weights[which] > 0.0).sum()),
-        shown_against=int((other.weights[which] > 0.0).sum()),
+        shown=int((side.weights[which] > 0.0).sum()),
+        shown_against=int((other_side.weights[which] > 0.0).sum()),
         interval=None,
         p_value=None,
         error=None,
@@ -279,7 +293,7 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
         p_value=p_value_of(total),
         error=math.sqrt(total.variance),
         cautions=(
-            *_cautions(parts, terms),
+            *_cautions(parts, alone),
             *outlier_cautions([(row_scores("dr", columns), columns.rewards) for columns in used]),
         ),
     )
@@ -302,7 +316,7 @@ def _words(against: str) -> str:
 
 def _differ(effects: Sequence[Effect]) -> Heterogeneity | None:
     """Cochran's Q of the groups that have an answer, whose decisions are different ones."""
-    answers = [(one.interval.value, one.error) for one in effects if one.interval is not None]
+    answers = [(effect.interval.value, effect.error) for effect in effects if effect.interval is not None]
     if len(answers) < 2:
         return None
     from scipy.special import chdtrc

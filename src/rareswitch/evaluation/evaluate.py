@@ -106,14 +106,14 @@ def evaluate(
         bounds = _bounds(bounds, scores.rewards)
     elif bool(((scores.rewards == 0.0) | (scores.rewards == 1.0)).all()):
         bounds = (0.0, 1.0)
-    questions = sum(not (isinstance(one, str) and one == "logged") for one in named.values()) if simultaneous else 1
+    asked_for = [name for name, candidate in named.items() if not isinstance(candidate, str) or candidate != "logged"]
     settings = Settings(
         estimator=estimator,
         level=level,
         anytime=bool(anytime),
         bounds=bounds,
         pooling=pooling,
-        questions=max(1, questions),
+        questions=max(1, len(asked_for)) if simultaneous else 1,
     )
     asked = {name: question_of(scores, name, settings) for name in named}
     return Evaluation(
@@ -131,19 +131,19 @@ def evaluate(
     )
 
 
-def source_of(given: Any) -> Source:
+def source_of(source: Any) -> Source:
     """What decisions are read from: of an experiment, of a source itself, or of files."""
-    if hasattr(given, "chunks") and hasattr(given, "batch_names"):
-        found: Source = given
-        return found
-    if hasattr(given, "logged"):
-        experiment: Source = given.logged()
+    if hasattr(source, "chunks") and hasattr(source, "batch_names"):
+        log: Source = source
+        return log
+    if hasattr(source, "logged"):
+        experiment: Source = source.logged()
         return experiment
-    if not isinstance(given, (str, Path)) and not (isinstance(given, Sequence) and given):
+    if not isinstance(source, (str, Path)) and not (isinstance(source, Sequence) and source):
         raise ParameterError(
-            f"source must be an experiment, logged decisions, or the path of a log; got {type(given).__name__}."
+            f"source must be an experiment, logged decisions, or the path of a log; got {type(source).__name__}."
         )
-    return read(given)
+    return read(source)
 
 
 def _bounds(bounds: tuple[float, float], rewards: FloatArray) -> tuple[float, float]:

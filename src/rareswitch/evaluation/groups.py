@@ -43,11 +43,11 @@ def _by_labels(by: By, count: int | None) -> Groups:
         )
 
     def labels(log: DecisionLog, places: IntArray) -> Texts:
-        given = by(log) if callable(by) else by
+        values = by(log) if callable(by) else by
         try:
-            names = np.asarray([str(label) or "(empty)" for label in given])
+            names = np.asarray([str(label) or "(empty)" for label in values])
         except TypeError:
-            raise ShapeError(f"by must give labels, one for each decision; got {given!r:.60}.") from None
+            raise ShapeError(f"by must give labels, one for each decision; got {values!r:.60}.") from None
         if names.shape != (len(log),):
             raise ShapeError(f"by must give {len(log)} labels, one for each decision; got {len(names)}.")
         return names
@@ -192,7 +192,7 @@ def groups_of(
         place = lambda label: int(label.rpartition(" ")[2])  # noqa: E731
         return Groups(POSITION, lambda log, places: np.char.add("place ", places.astype(np.str_)), place)
     known = [name for name, field in fields.items() if field.of == "context"]
-    told = (
+    fields_text = (
         f"one of the fields {', '.join(known)}" if known else "a field, where policies carry features, as these do not"
     )
-    raise ParameterError(f"by must be {told}; {POSITION!r}; or labels. Got {by!r:.60}.")
+    raise ParameterError(f"by must be {fields_text}; {POSITION!r}; or labels. Got {by!r:.60}.")

@@ -240,5 +240,5 @@ def _lower_bounds(scores: FloatArray, level: float) -> FloatArray:
     risk = math.log(2.0 / (1.0 - level))
     bets = np.minimum(np.sqrt(2.0 * risk / (variances * rows * np.log1p(rows))), LARGEST_BET)
     costs = -np.log1p(-bets) - bets
-    found: FloatArray = (np.cumsum(bets * scores) - np.cumsum(costs * squares) - risk) / np.cumsum(bets)
-    return found
+    lower: FloatArray = (np.cumsum(bets * scores) - np.cumsum(costs * squares) - risk) / np.cumsum(bets)
+    return lower

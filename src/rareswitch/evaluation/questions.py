@@ -18,10 +18,12 @@ from rareswitch.core import BoolArray, FloatArray
 from rareswitch.errors import several
 from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, iid, quantile_of_level, term_of
 from rareswitch.evaluation.refusals import (
+    CARRIED,
     DRIFTED,
     ZERO,
     faulty_batches,
     few_rewards,
+    informative_share,
     log_cautions,
     outlier_cautions,
     refusals,
@@ -61,6 +63,13 @@ class Settings:
         interval = combined(terms, level=self.level_of_each, anytime=anytime)
         return replace(interval, low=interval.low - more, high=interval.high + more, level=self.level)
 
+    def bounded(self, interval: Interval) -> Interval:
+        """Of a value, which lies where rewards do."""
+        if self.bounds is None:
+            return interval
+        low, high, value = *self.bounds, interval.value
+        return replace(interval, low=min(max(interval.low, low), value), high=max(min(interval.high, high), value))
+
 
 _WEEK = 7 * 86400.0
 #: Seconds from 1970 within which years have four digits.
@@ -99,9 +108,11 @@ class Question:
     @cached_property
     def _judged(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The batches that can answer, and why all of them cannot."""
-        order = [*self.known]
-        kept, reasons = refusals([*self.known.values()])
-        able = tuple(order[at] for at in kept)
+        order, stationary = [*self.known], self.settings.pooling == "stationary"
+        rewards = self.scores.rewards[self.which]
+        share = informative_share(rewards) if len(rewards) else 1.0
+        usable, reasons = refusals([*self.known.values()], stationary=stationary, informative=share)
+        able = tuple(order[place] for place in usable)
         if self.alone and (reasons or len(able) < len(order)):
             reasons = (_NO_WEEK,)
         if self.scores.mismatch:
@@ -152,24 +163,37 @@ class Question:
         total = sum(sizes.values())
         return {batch: size / total for batch, size in sizes.items()}
 
+    @cached_property
+    def _ratio(self) -> tuple[float, float]:
+        """The means of w·r and of w over all batches that can answer, whose ratio is SNIPS."""
+        parts = [(share, self.columns[batch]) for batch, share in self.shares(self.settings.pooling).items()]
+        above = sum(share * float((columns.weights * columns.rewards).mean()) for share, columns in parts)
+        return above, sum(share * float(columns.weights.mean()) for share, columns in parts)
+
+    def rows(self, batch: int, estimator: Estimator) -> FloatArray:
+        """(n,) the scores of the rows of a batch."""
+        return row_scores(estimator, self.columns[batch], self._ratio if estimator == "snips" else None)
+
     def term(self, batch: int, estimator: Estimator) -> BatchMean:
         """What a batch says of the value."""
-        return term_of(row_scores(estimator, self.columns[batch]))
+        return term_of(self.rows(batch, estimator))
+
+    def carries(self, batch: int) -> bool:
+        """Whether a batch says something by itself."""
+        return self.known[batch].carried >= CARRIED
 
     def value(self, estimator: Estimator, *, anytime: bool) -> Interval:
         """The value by an estimator, for one look or for all of them."""
         shares, settings = self.shares(self.settings.pooling), self.settings
         terms = [self.term(batch, estimator).scaled(share) for batch, share in shares.items()]
         interval = settings.interval(terms, more=self._missed, anytime=anytime)
-        if settings.bounds is None:
-            return interval
-        low, high, value = *settings.bounds, interval.value
-        if anytime:
+        if anytime and settings.bounds is not None:
+            low, high = settings.bounds
             weights, rewards = (np.concatenate([self.columns[batch][at] for batch in self.able]) for at in (1, 0))
             exact = bounded(weights, rewards, low=low, high=high, level=settings.level_of_each)
             once = settings.interval(terms, more=self._missed, anytime=False)
             interval = replace(interval, low=min(exact.low, once.low), high=max(exact.high, once.high))
-        return replace(interval, low=min(max(interval.low, low), value), high=max(min(interval.high, high), value))
+        return settings.bounded(interval)
 
     def naive(self) -> Interval:
         """As if all rows were one sample, by SNIPS."""
@@ -180,15 +204,15 @@ class Question:
 
     def drift(self) -> float:
         """The p-value of all batches having the same value."""
-        return drift_p_value([self.term(batch, self.settings.estimator) for batch in self.able])
+        able = filter(self.carries, self.able)
+        return drift_p_value([self.term(batch, self.settings.estimator) for batch in able])
 
     def outliers(self) -> list[str]:
         """That a single decision holds most of the variance of the value."""
         parts = []
         for batch, share in self.shares(self.settings.pooling).items():
-            columns = self.columns[batch]
-            rows = row_scores(self.settings.estimator, columns)
-            parts.append((share / len(rows) * rows, columns.rewards))
+            rows = self.rows(batch, self.settings.estimator)
+            parts.append((share / len(rows) * rows, self.columns[batch].rewards))
         return outlier_cautions(parts, bounded=self.settings.bounds is not None)
 
     def narrower(self) -> float:
@@ -213,7 +237,7 @@ class Question:
         for batch, columns in self.columns.items():
             value = np.zeros(len(columns.rewards))
             if batch in shares:
-                value = shares[batch] * row_scores(self.settings.estimator, columns)
+                value = shares[batch] * self.rows(batch, self.settings.estimator)
             parts.append((value, self.traffic[batch] * columns.rewards))
         return parts
 
@@ -277,7 +301,7 @@ def earned(scores: Scores, settings: Settings) -> Interval:
     """What was earned a decision, over all batches."""
     parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
     terms = [term_of(part).scaled(len(part) / len(scores.rewards)) for part in parts]
-    return replace(settings, questions=1).interval(terms)
+    return settings.bounded(replace(settings, questions=1).interval(terms))
 
 
 def lift(scores: Scores, baseline: str, settings: Settings, *, holdout: float | None = None) -> tuple[Difference, ...]:
@@ -353,7 +377,9 @@ def value_of(question: Question, log: Source) -> Value:
             effective=sum(question.known[batch].effective for batch in question.able),
             weights=tuple(weight_counts(scored.weights[scored.applies]).tolist()),
         ),
-        batches=tuple(_batch_value(question, batch, batch in usable) for batch in question.known),
+        batches=tuple(
+            _batch_value(question, batch, batch in usable and question.carries(batch)) for batch in question.known
+        ),
         cautions=_cautions(question, log),
     )
     if not answered:
@@ -394,7 +420,8 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
         cautions.append(f"{others} are left out: they {scored.otherwise}.")
     if able:
         order = [*question.known]
-        for _, places, reason in faulty_batches([*question.known.values()]):
+        stationary = question.settings.pooling == "stationary"
+        for _, places, reason in faulty_batches([*question.known.values()], stationary=stationary):
             left = ", ".join(str(order[place] + 1) for place in places)
             cautions.append(f"batch{'es' * (len(places) > 1)} {left} excluded: {reason}")
     if scored.by_row:

@@ -280,9 +280,9 @@ class Effects(Report):
 
     def __getitem__(self, name: str) -> Effect:
         """The effect for a group; or of an arm, for all."""
-        for one in self.effects:
-            if name in (one.group, one.arm):
-                return one
+        for effect in self.effects:
+            if name in (effect.group, effect.arm):
+                return effect
         raise KeyError(name)
 
     def to_frame(self) -> Any:

@@ -40,11 +40,11 @@ class Columns(NamedTuple):
     expected: FloatArray
 
 
-def row_scores(name: Estimator, columns: Columns) -> FloatArray:
+def row_scores(name: Estimator, columns: Columns, ratio: tuple[float, float] | None = None) -> FloatArray:
     """(n,) scores of rows, whose mean is the estimate of that name and whose spread is its error.
 
     Where all weights are 1 the candidate is the policy that decided, and its value is what was earned, by every
-    estimator. SNIPS is linearised at its value; NaN where no row has a weight.
+    estimator. SNIPS is linearised at the means of w·r and w, by default of these rows; NaN where no row has a weight.
 
     >>> columns = Columns(*map(np.array, ([1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.5] * 3, [0.5] * 3)))
     >>> [round(float(row_scores(name, columns).mean()), 6) for name in ESTIMATORS]
@@ -57,11 +57,10 @@ def row_scores(name: Estimator, columns: Columns) -> FloatArray:
         return np.asarray(expected + weights * (rewards - predicted))
     if name == "ips":
         return np.asarray(weights * rewards)
-    total = float(weights.sum())
-    if total <= 0.0:
+    above, below = ratio or (float(weights @ rewards) / len(rewards), float(weights.sum()) / len(rewards))
+    if below <= 0.0:
         return np.full(len(rewards), np.nan)
-    value = float(weights @ rewards) / total
-    return np.asarray(value + weights * (rewards - value) * (len(rewards) / total))
+    return np.asarray(above / below + weights * (rewards - above / below) / below)
 
 
 #: λ of the ridge regression, as in learners.
@@ -123,33 +122,33 @@ class CrossFitted:
         assert log.contexts is not None
         count, arms, _ = log.contexts.shape
         flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
-        found = np.empty((count, arms))
+        rewards = np.empty((count, arms))
         for batch in log.present:
             pair = [self._coefficients(batch, side) for side in (0, 1)]
             at: slice | BoolArray = slice(None) if len(log.batch_names) == 1 else log.batches == batch
             rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
             values = (np.stack([theta[:-1] for theta, _ in pair]) @ rows.T).reshape(2, -1, arms)  # one pass over rows
             levels = np.array([theta[-1] + level for theta, level in pair])
-            found[at] = np.where(half[at, None] == 1, values[1], values[0]) + levels[half[at]][:, None]
-        return Predicted(found[np.arange(count), log.arm_indices], found)
+            rewards[at] = np.where(half[at, None] == 1, values[1], values[0]) + levels[half[at]][:, None]
+        return Predicted(rewards[np.arange(count), log.arm_indices], rewards)
 
     @cached_property
     def _before(self) -> list[Stats]:
         """(B,) the sums of all batches before each; asked for when all decisions were added."""
-        found = [Stats.zero(self.dim + 1)]
-        for one, other in self._sums[:-1]:
-            found.append(found[-1] + one + other)
-        return found
+        before = [Stats.zero(self.dim + 1)]
+        for left, right in self._sums[:-1]:
+            before.append(before[-1] + left + right)
+        return before
 
     def _coefficients(self, batch: int, side: int) -> tuple[FloatArray, float]:
         """Of the model for one half of a batch, with the level that is to be added."""
         if (batch, side) not in self._fitted:
             total = self._before[batch] + self._sums[batch][1 - side]
-            found: FloatArray = np.zeros(self.dim + 1)
+            theta: FloatArray = np.zeros(self.dim + 1)
             if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
                 penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
-                found = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
-            self._fitted[batch, side] = found, total.shift
+                theta = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
+            self._fitted[batch, side] = theta, total.shift
         return self._fitted[batch, side]
 
 
@@ -183,8 +182,8 @@ class ArmMeans:
     def predict(self, log: DecisionLog) -> Predicted:
         names, codes = _arm_codes(log)
         means = np.stack([self._means(name) for name in names])
-        found = means[codes, log.batches[:, None], halves(log)[:, None]]
-        return Predicted(found[np.arange(len(log)), log.arm_indices], found)
+        rewards = means[codes, log.batches[:, None], halves(log)[:, None]]
+        return Predicted(rewards[np.arange(len(log)), log.arm_indices], rewards)
 
     def _means(self, name: str) -> FloatArray:
         """(batches, 2) the mean of an arm for each half of each batch; that of all arms where it has none.
@@ -231,8 +230,8 @@ class Given:
         """It learns nothing."""
 
     def predict(self, log: DecisionLog) -> Predicted:
-        given = self._model(log.contexts, log.available) if callable(self._model) else self._model
-        rewards = arm_numbers("model", given, log)
+        numbers = self._model(log.contexts, log.available) if callable(self._model) else self._model
+        rewards = arm_numbers("model", numbers, log)
         if not np.isfinite(rewards[log.available]).all():
             raise ParameterError("model must predict finite rewards for all offered arms.")
         rewards = np.where(log.available, rewards, 0.0)
@@ -433,7 +432,7 @@ class _Scorer:
         expected = np.einsum("nk,nk->n", probabilities, predicted.arms)[rewarded]
         self._parts.append((weights, expected, mine))
         probabilities, available = probabilities[rewarded], log.available[rewarded]
-        behavior = None if logging is None or did else logging[rewarded]
+        behavior = probabilities if did else None if logging is None else logging[rewarded]
         for cell, members in cells.items():
             at: slice | BoolArray = (
                 slice(None) if members is None and applies is None else mine if members is None else mine & members
@@ -468,16 +467,16 @@ def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray 
 
     With it, what is wrong with recorded propensities, where they are not those of the policies.
     """
-    found, mismatch = log.behavior_probs, ""
+    behavior, mismatch = log.behavior_probs, ""
     present = log.present
     names = [log.batch_names[batch] for batch in present]
     if log.contexts is not None and all(name in source.policies for name in names):
-        found = np.empty(log.available.shape)
+        behavior = np.empty(log.available.shape)
         for batch, name in zip(present, names, strict=True):
-            one = len(present) == 1
-            at: slice | BoolArray = slice(None) if one else log.batches == batch
-            found[at] = policy_probabilities(source.policies[name], log if one else log.select(at))
-        own = found[np.arange(len(log)), log.arm_indices]
+            alone = len(present) == 1
+            at: slice | BoolArray = slice(None) if alone else log.batches == batch
+            behavior[at] = policy_probabilities(source.policies[name], log if alone else log.select(at))
+        own = behavior[np.arange(len(log)), log.arm_indices]
         off = np.abs(own - log.propensities)
         if off.max() > _ROUNDING:
             row = int(off.argmax())
@@ -488,4 +487,4 @@ def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray 
                 f"of {len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
                 "correct the log."
             )
-    return found, mismatch
+    return behavior, mismatch

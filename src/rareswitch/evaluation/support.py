@@ -167,7 +167,7 @@ class Support:
     @property
     def carried(self) -> float:
         """How many decisions carry the sum of the weights, N."""
-        return self.second**3 / self.third**2 if self.third > 0.0 else 0.0
+        return carried([self])
 
     @property
     def largest_share(self) -> float:
@@ -192,6 +192,20 @@ def effective(supports: Sequence[Support]) -> float:
     200.0
     """
     return sum(support.effective for support in supports)
+
+
+def carried(supports: Sequence[Support], *, stationary: bool = False) -> float:
+    """How many decisions carry the sum of the weights of batches, which count with their traffic or their precision.
+
+    >>> one = Support.of(np.ones(100), candidate=np.ones((100, 1)))
+    >>> carried([one, one])
+    200.0
+    """
+    seen = [support for support in supports if support.second > 0.0]
+    factors = [1.0 / support.spread if stationary else 1.0 for support in seen]
+    second = sum(factor**2 * support.second for factor, support in zip(factors, seen, strict=True))
+    third = sum(factor**3 * support.third for factor, support in zip(factors, seen, strict=True))
+    return second**3 / third**2 if third > 0.0 else 0.0
 
 
 def overlap(supports: Sequence[Support]) -> Overlap:

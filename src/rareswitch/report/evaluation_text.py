@@ -194,7 +194,7 @@ def _mind(evaluation: Evaluation) -> str:
 def _calibration(calibration: Calibration | None) -> str:
     if calibration is None:
         return ""
-    return _filled(f"ALARM: {calibration.words}") if calibration.alarm else calibration.words
+    return _filled(calibration.words)
 
 
 def _by_batch(value: Value, mark: str) -> str:

@@ -214,7 +214,7 @@ RED_FIRST, PARTS, SIX_HOURS = np.zeros(6000, dtype=int), (2000, 2000, 2000), Rew
 LEARNED, TOWARDS = [[0.34, 0.33, 0.33], [0.2, 0.6, 0.2], [0.1, 0.8, 0.1]], [TWO, [0.3, 0.7], [0.2, 0.8]]
 TILT = [{"blue": 0.1, "red": 0.9}, {"blue": 0.7, "red": 0.3}]
 NO_ADVICE = "(?s)^(?!.*min_propensity)"  # more exploration would mend nothing
-RATIO, ZERO, WEIGHT = f"{NO_ADVICE}.*do not come as often", "probability 0 .*or below 1/20,000", "mean weight"
+RATIO, ZERO, WEIGHT = f"{NO_ADVICE}.*Sample-ratio check failed", "probability 0 .*or below 1/20,000", "mean weight"
 WRONG = f"{NO_ADVICE}The mean weight .*propensities are wrong, or decisions or their rewards are missing"
 
 REFUSED: dict[str, tuple[str, Callable[[], Answer]]] = {
@@ -254,6 +254,10 @@ REFUSED: dict[str, tuple[str, Callable[[], Answer]]] = {
     "effect, never shown": (ZERO, lambda: effect(log(4000, RATES3, 33, [0.6, 0.0, 0.4]), "blue", "red")),
     "effect, never both": ("offered both 'blue' and 'green'", lambda: effect(
         log(4000, RATES3, 34, HALF, available=HALF > 0), "blue", "green")),
+    "one huge order": ("One reward, 50,000, is 99.* % of the value: .* effective number of rewards is 1.0", lambda: ask(
+        log(6000, [10, 10], 42, draw=orders), BLUE)),
+    "effect, one huge order": ("One reward, 50,000", lambda: effect(
+        log(6000, [10, 10], 42, draw=orders), "blue", "red")),
     "newest policy": ("come before it was made", lambda: trial(39, -1, 1200, batches=3)[0]),
 }
 ERRORS: dict[str, tuple[str, Callable[[Path], Value]]] = {
@@ -274,10 +278,6 @@ CAUTIONED: dict[str, tuple[str, Callable[[], Value | Effect]]] = {
         log(6000, [0.3, 0.2], 38, **weeks([TWO, [0, 1], [0, 1]], *PARTS)), RED)),
     "one batch wrong, unknown support": ("batch 2 excluded: the mean weight .*propensities are wrong", lambda: ask(
         log(6000, RATES, 41, recorded=TWO, all=False, **weeks([TWO, [0.57, 0.43], TWO], *PARTS)), BLUE)),
-    "one huge order": (r"one decision, with the reward 50,000, holds .* bounds=\(0", lambda: ask(
-        log(6000, [10, 10], 42, draw=orders), BLUE)),
-    "effect, one huge order": ("one decision, with the reward 50,000, holds", lambda: effect(
-        log(6000, [10, 10], 42, draw=orders), "blue", "red")),
 }
 ANSWERED: dict[str, Callable[[Path], tuple[Answer, Any]]] = {
     "two arms": lambda _: (sure(log(3000, RATES, 101), BLUE), 0.2),
@@ -338,6 +338,9 @@ ANSWERED: dict[str, Callable[[Path], tuple[Answer, Any]]] = {
     "warm start": lambda _: warm(),
     "closed windows": lambda _: trial(130, "uniform", share=1.0, rewards=SIX_HOURS),
     "older policy": lambda _: trial(132, 1),
+    "a fifth of twenty batches": lambda _: (
+        sure(log(8000, [0.5, 0.6], 141, **weeks([TWO, *[[0.05, 0.95]] * 19], *[400] * 20)).select(split(2, 8000, 0.2)),
+             RED), 0.5),
 }
 # fmt: on
 

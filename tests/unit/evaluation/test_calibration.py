@@ -161,11 +161,11 @@ def test_arms_are_told_by_their_ids_wherever_they_stand_and_chunks_add_up() -> N
         first, second = whole.calibration(), parts.calibration()
         assert first is not None
         assert second is not None
-        assert {arm.arm: arm.came for arm in first.arms} == {arm.arm: arm.came for arm in second.arms}
+        assert {arm.arm: arm.shown for arm in first.arms} == {arm.arm: arm.shown for arm in second.arms}
         assert math.isclose(first.p_value, second.p_value, rel_tol=1e-9)
         chosen = codes[np.arange(900), places]
         for arm in first.arms:
-            assert arm.came == (chosen == names.index(arm.arm)).sum()
+            assert arm.shown == (chosen == names.index(arm.arm)).sum()
             assert math.isclose(arm.expected, 900 * right[names.index(arm.arm)], rel_tol=1e-9)
         assert not first.alarm
 

@@ -502,7 +502,7 @@ def test_arms_that_come_too_often_stop_the_evaluation() -> None:
     assert found.calibration.stops
     for value in found.values:
         assert not value.answered
-        assert "as often as their propensities say" in value.refusals[0]
+        assert "Sample-ratio check failed" in value.refusals[0]
     marked = evaluate(DecisionLog(arms=["a", "b"], estimated="by hand", **columns), "uniform")
     assert marked.calibration is None  # what was estimated fits by construction
     with pytest.raises(FileFormatError, match="only Parquet"):

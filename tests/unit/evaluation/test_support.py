@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
-from rareswitch.evaluation.refusals import BATCH_CARRIED, CARRIED, EFFECTIVE, batch_reasons, needed, refusals
-from rareswitch.evaluation.support import MOST_WEIGHT, Support, overlap
+from rareswitch.evaluation.refusals import CARRIED, EFFECTIVE, faulty_batches, needed, refusals
+from rareswitch.evaluation.support import MOST_WEIGHT, Support, carried, overlap
 
 
 def drawn(logging: FloatArray, seed: int) -> Any:
@@ -28,6 +28,10 @@ def always(arm: int, count: int, arms: int) -> FloatArray:
 def mixed(share: float, count: int, arms: int = 2) -> FloatArray:
     """Arm 0 with that probability, the others alike."""
     return np.tile([share, *[(1.0 - share) / (arms - 1)] * (arms - 1)], (count, 1))
+
+
+def batch_reasons(support: Support) -> tuple[str, ...]:
+    return tuple(reason for *_, reason in faulty_batches([support]))
 
 
 def test_sums_are_those_of_the_definition() -> None:
@@ -87,7 +91,7 @@ def test_what_carries_is_never_more_than_what_is_effective() -> None:
 def test_a_few_decisions_that_carry_the_answer_are_too_few_however_large_the_effective_size() -> None:
     logging = np.repeat([[0.01, 0.99], [0.5, 0.5]], [10, 190], axis=0)
     support = Support.of(np.ones(200), candidate=mixed(0.5, 200), logging=logging)
-    assert support.effective > 10.0 * BATCH_CARRIED > BATCH_CARRIED > support.carried
+    assert support.effective > 10.0 * CARRIED > CARRIED > support.carried
     assert "less than 1 of 200 decisions carry the answer" in batch_reasons(support)[0]
 
 
@@ -157,6 +161,20 @@ def test_batches_that_cannot_answer_are_left_out() -> None:
     assert "more decisions of the latest policy would answer" in reasons[2]
 
 
+def test_batches_may_be_as_small_as_one_likes_where_enough_decisions_carry_all_of_them() -> None:
+    """However finely the same decisions are divided, the same answer."""
+    candidate, logging = always(0, 2000, 2), mixed(0.06, 2000)
+    rows_of = np.array_split(np.arange(2000), 40)
+    parts = [support_of(candidate[rows], logging[rows], seed=seed) for seed, rows in enumerate(rows_of)]
+    assert max(part.carried for part in parts) < CARRIED
+    assert carried(parts) == pytest.approx(120.0)
+    assert refusals(parts) == (tuple(range(40)), ())
+    assert refusals(parts, stationary=True) == (tuple(range(40)), ())
+    rare = Support.of(np.ones(200), candidate=always(0, 200, 2), logging=mixed(1e-4, 200))
+    good = support_of(always(0, 400, 2), mixed(0.5, 400))
+    assert refusals([good, rare]) == ((0,), ())  # few decisions would carry both: the batch that spoils it is left out
+
+
 def test_what_is_said_to_be_needed_suffices() -> None:
     """Where the policy never shows what the candidate would but for the floor."""
     for arms, candidate in ((4, always(3, 1, 4)), (11, np.full((1, 11), 1 / 11)), (3, mixed(0.9, 1, 3)[:, ::-1])):
@@ -179,7 +197,7 @@ def test_tiny_logs_and_none() -> None:
     one = Support.of(np.ones(1), candidate=np.ones((1, 1)), logging=np.ones((1, 1)))
     assert one.mean_weight_error == math.inf
     assert refusals([one])[1]
-    assert batch_reasons(one) == (f"1 decision is too few: {BATCH_CARRIED:.0f} are needed.",)
+    assert batch_reasons(one) == (f"1 decision is too few: {CARRIED:.0f} are needed.",)
     assert needed(one) == ()
 
 

@@ -92,11 +92,9 @@ def test_what_to_bear_in_mind_is_said_once_where_it_holds_for_all() -> None:
 
 
 def test_an_alarm_names_the_arm_that_came_too_often() -> None:
-    assert "Arms come as often as their propensities say (p = 0.34, 2 arms)." in evaluation_text(evaluation())
+    assert "Sample-ratio check passed (p = 0.34, 2 arms)." in evaluation_text(evaluation())
     text = flat(evaluation_text(evaluation(alarm=True)))
-    assert (
-        "ALARM: Arms do not come as often as their propensities say (p = 4e-06, 2 arms). red came 1,234 times" in text
-    )
+    assert "Sample-ratio check failed (p = 4e-06, 2 arms): red was shown 1,234 times" in text
 
 
 def test_batches_are_told_on_request() -> None:
