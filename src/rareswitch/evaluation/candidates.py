@@ -229,7 +229,7 @@ def _since(policy: Policy, log: DecisionLog) -> int:
     if policy.id in log.batch_names:
         return log.batch_names.index(policy.id)
     plain = replace(policy, edition=0).id
-    same = [replace(one, edition=0).id == plain for one in log.policies.values()]  # whatever edition it is called
+    same = [replace(known, edition=0).id == plain for known in log.policies.values()]  # whatever edition it is called
     order = [*log.policies]
     position = same.index(True) if any(same) else 0
     return sum(name in order[:position] for name in log.batch_names)

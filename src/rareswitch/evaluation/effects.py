@@ -220,18 +220,18 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
     """The effect of an arm, in a group or for all, with its p-value not yet corrected."""
     side, other_side = scores.candidates[f"+{arm}"], scores.candidates[f"-{arm}"]
     which = side.applies if group is None else side.applies & (scores.labels == group)
-    sides = {repr(arm): side.by_batch(group), _words(against): other_side.by_batch(group)}
+    sides = {"": side.by_batch(group), f"showing {_words(against)}: ": other_side.by_batch(group)}
     reasons = [scores.mismatch] if scores.mismatch else []
-    left_out: dict[int, list[str]] = {batch: [] for batch in sides[repr(arm)]}
+    left_out: dict[int, list[str]] = {batch: [] for batch in sides[""]}
     share = informative_share(scores.rewards[which]) if which.any() else 1.0
     for name, supports in sides.items():
         _, why_not = refusals([*supports.values()], informative=share) if supports else ((), ())
         if not scores.mismatch:
-            reasons += [f"showing {name}: {reason[0].lower()}{reason[1:]}" for reason in why_not]
+            reasons += [f"{name}{reason[0].lower()}{reason[1:]}" if name else reason for reason in why_not]
         order = [*supports]
         for _, places, reason in faulty_batches([*supports.values()]):
             for place in places:
-                left_out[order[place]].append(f"showing {name}: {reason}")
+                left_out[order[place]].append(f"{name}{reason}")
     if not which.any():
         reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
     parts, terms, used, alone = [], list[BatchMean](), list[Columns](), list[BatchMean]()

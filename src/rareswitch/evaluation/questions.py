@@ -259,7 +259,7 @@ class Question:
         assumes = ""
         if len(self.able) < len(self.columns):
             seen = ", ".join(str(batch + 1) for batch in self.able)
-            assumes = f"as seen in batch{'es' * (len(self.able) > 1)} {seen}, traffic taken to have been alike"
+            assumes = f"of batch{'es' * (len(self.able) > 1)} {seen} alone, assuming that other traffic is alike"
         return Difference(
             name=label,
             over=over,
@@ -434,8 +434,8 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
     missed = max((question.known[batch].unsupported or 0.0) for batch in able)
     if missed > 0.0:
         cautions.append(
-            f"up to {100.0 * missed:.2g} % of its play {ZERO}: the interval is longer by that share of the "
-            "range of rewards, which is that of the arms that were shown."
+            f"up to {100.0 * missed:.2g} % of its play is unsupported ({ZERO}): the interval is longer by that share "
+            "of the range of rewards, which is that of the arms that were shown."
         )
     cautions += question.outliers()
     if (drift := question.drift()) < DRIFTED:
@@ -445,7 +445,7 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
         )
     elif question.settings.pooling == "traffic" and (ratio := question.narrower()) > _MUCH_WIDER:
         cautions.append(
-            f"batches that hardly ever show this policy make the interval about {ratio:.1f} times as wide, as each "
+            f"batches that hardly ever show what it would make the interval about {ratio:.1f} times as wide, as each "
             'batch counts with its traffic. If nothing drifts, pooling="stationary" weighs batches by their precision.'
         )
     return tuple(cautions)

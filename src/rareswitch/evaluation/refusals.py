@@ -83,7 +83,7 @@ _FLOORS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.00
 #: All that may be wrong with a batch that has decisions, and of these what exploration mends.
 _FAULTS = ("unsupported", "unseen", "unrewarded", "mean weight", "uneven")
 _NO_OVERLAP = ("unsupported", "unseen", "uneven")
-ZERO = f"had probability 0 in the log, or below 1/{MOST_WEIGHT:,.0f} of this policy's"
+ZERO = f"probability 0 in the log, or below 1/{MOST_WEIGHT:,.0f} of its own"
 
 
 def _fault(support: Support) -> str:
@@ -108,7 +108,7 @@ def faulty_batches(supports: Sequence[Support], *, stationary: bool = False) -> 
 
     >>> import numpy as np
     >>> faulty_batches([Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5))])
-    [('mean weight', [0], 'the mean weight is 0.50 and should be 1, give or take 0.1: 50 % of what this policy ...')]
+    [('mean weight', [0], 'the mean weight is 0.50 and should be 1, give or take 0.1: 50 % of its play is ...')]
     """
     faults, causes = [_fault(support) for support in supports], []
     usable = [support for support, fault in zip(supports, faults, strict=True) if fault in ("", "uneven")]
@@ -128,17 +128,17 @@ def _reason(kind: str, support: Support) -> str:
     if kind == "nothing":
         return _nothing_text(0)
     if kind == "unsupported":
-        seen = f" (mean weight {weight:.2f}, should be 1)" if weight < 1.0 else ""
+        seen = f"; mean weight {weight:.2f}, should be 1" if weight < 1.0 else ""
         return (
-            f"{percent_text(support.unsupported or 0.0)} of what this policy would show {ZERO}{seen}; at most "
-            f"{percent_text(MAX_UNSUPPORTED)} may be missing."
+            f"{percent_text(support.unsupported or 0.0)} of its play is unsupported ({ZERO}{seen}); at most "
+            f"{percent_text(MAX_UNSUPPORTED)} may be."
         )
     if kind == "unrewarded":
-        return "no decision that showed what this policy would has a reward: wait, or find out where they are lost."
+        return "no decision that showed what it would has a reward: wait, or find out where they are lost."
     if kind == "uneven":
         return _uneven_text(support)
     missing = supported - weight if support.known < support.count else 0.0
-    shown = f"{percent_text(missing)} of what this policy would show was unsupported, or " if missing > 0.0 else ""
+    shown = f"{percent_text(missing)} of its play is unsupported, or " if missing > 0.0 else ""
     return (
         f"the mean weight is {weight:.2f} and should be {supported:.3g}, give or take "
         f"{support.mean_weight_error:.2g}: {shown}propensities are wrong, or decisions or their rewards are missing "
@@ -170,7 +170,7 @@ def refusals(
     >>> able
     ()
     >>> print(reasons[0])
-    50 % of what this policy would show had probability 0 in the log, or below 1/20,000 ... (mean weight 0.50, ...
+    50 % of its play is unsupported (probability 0 in the log, or below 1/20,000 of its own; mean weight 0.50, ...
     >>> print(reasons[-1])
     Exploration would make it answerable: with min_propensity=0.2 ... 250 more decisions, with ... about 1,000.
     """
@@ -194,7 +194,7 @@ def refusals(
     if ess < EFFECTIVE and (used or len(supports) > 1):
         where = "" if len(used) == len(supports) else f"in the {len(used)} of {len(supports)} batches that can answer, "
         count = several(together.count if used else whole.count, "decision")
-        few = f"{where}{count} tell as much as {ess:.0f} of this policy itself; {EFFECTIVE:.0f} are needed."
+        few = f"{where}the ESS of {count} is {ess:.0f}; {EFFECTIVE:.0f} are needed."
         reasons.append(few if used else f"none of the {several(len(supports), 'batch')} can answer ({count}).")
     if not unlikely and all(kind in _NO_OVERLAP for kind, *_ in faults):
         least = max(EFFECTIVE, LEAST_REWARDS / informative) if informative > 0.0 else EFFECTIVE
@@ -304,7 +304,7 @@ def _uneven_text(support: Support) -> str:
         return f"{count:,} decision{'s are' if count != 1 else ' is'} too few: {need} are needed."
     many = f"about {support.carried:.0f}" if support.carried >= 1.0 else "less than 1"
     return (
-        f"this policy would often show what the log showed rarely: weights are so uneven that {many} of {count:,} "
+        f"it would often show what the log showed rarely: weights are so uneven that {many} of {count:,} "
         f"decisions carry the answer; {least} are needed."
     )
 
@@ -325,7 +325,8 @@ def _remedy(whole: Support, latest: Support, ess: float) -> list[str]:
     as_it_is, texts = _as_it_is(latest, ess), []
     if as_it_is is not None:
         texts.append(f"about {as_it_is:,} more decisions of the latest policy would answer")
-    if options := needed(whole, latest.least if latest.known else 0.0, ess):
+    floors = needed(whole, latest.least if latest.known else 0.0, ess)
+    if options := [option for option in floors if as_it_is is None or option[1] < as_it_is]:
         (floor, decisions), *others = options
         texts.append(
             f"exploration would make it answerable: with min_propensity={floor:g} (the least probability of every "

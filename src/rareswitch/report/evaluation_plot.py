@@ -157,8 +157,8 @@ def _draw_overlap(panel: Any, values: Sequence[Value], thick: float) -> None:
             beside(panel, label, (1.0, row - thick / 2.0), (0, 3), ha="right", **SMALL)
     panel.set_xlim(0.0, 1.2)
     panel.set_xticks([0.0, 0.5, 1.0], ["0", "50 %", "100 %"])
-    panel.set_xlabel("of all decisions (bar: all batches;\ndots: each batch)", fontsize=9.5)
-    panel.set_title("how many decisions count\n", loc="left", fontsize=11)
+    panel.set_xlabel("ESS, of all decisions (bar: all\nbatches; dots: each batch)", fontsize=9.5)
+    panel.set_title("effective sample size\n", loc="left", fontsize=11)
 
 
 def _limits(evaluation: Evaluation) -> tuple[float, float]:

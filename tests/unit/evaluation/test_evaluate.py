@@ -97,7 +97,7 @@ def test_a_log_of_a_greedy_policy_answers_nothing_about_uniform_play() -> None:
         assert value.others == {}
         assert value.naive is None
         assert all(np.isnan(batch.value) and batch.interval is None for batch in value.batches)
-        assert "75 % of what this policy would show" in value.refusals[0]
+        assert "75 % of its play is unsupported" in value.refusals[0]
         # without the policy propensities may be wrong, which more exploration does not mend
         assert ("min_propensity" in value.refusals[-1]) == (one is log)
 
@@ -382,7 +382,7 @@ def test_unsupported_play_makes_the_interval_longer_by_its_share_of_the_range() 
     without, some = (np.tile([(1 - p) / 2, (1 - p) / 2, p], (count, 1)) for p in (0.0, 0.008))
     assert width(log, some) == pytest.approx(0.992 * width(log, without) + 2 * 0.008, rel=0.01)
     found = evaluate(log, {"it": some})["it"]
-    assert any("had probability 0" in caution for caution in found.cautions)
+    assert any("probability 0" in caution for caution in found.cautions)
     assert any("given as probabilities" in caution for caution in found.cautions)
 
 

@@ -111,9 +111,8 @@ def test_play_that_could_not_be_shown_is_refused_with_its_share() -> None:
     kept, reasons = refusals([support])
     assert kept == ()
     assert reasons[0].startswith(
-        "27.3 % of what this policy would show had probability 0 in the log, or below 1/20,000"
+        "27.3 % of its play is unsupported (probability 0 in the log, or below 1/20,000 of its own; mean weight 0.73"
     )
-    assert "(mean weight 0.73" in reasons[0]
     assert "min_propensity=0.02" in reasons[-1]
     assert (support.weights**2 / support.squares) == pytest.approx(count)
 
@@ -127,7 +126,7 @@ def test_the_same_without_the_probabilities_of_all_arms() -> None:
     kept, reasons = refusals([support])
     assert kept == ()
     assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
-    assert "27.3 % of what this policy would show was unsupported, or propensities are wrong" in reasons[0]
+    assert "27.3 % of its play is unsupported, or propensities are wrong" in reasons[0]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:
@@ -156,8 +155,8 @@ def test_batches_that_cannot_answer_are_left_out() -> None:
     small = support_of(mixed(0.5, 60), mixed(0.4, 60))
     kept, reasons = refusals([bad, small])
     assert kept == (1,)
-    assert reasons[0].startswith("In 1 of 2 batches, 50 % of what")
-    assert "In the 1 of 2 batches that can answer, 60 decisions tell as much as 58 of this policy itself" in reasons[1]
+    assert reasons[0].startswith("In 1 of 2 batches, 50 % of its play")
+    assert "In the 1 of 2 batches that can answer, the ESS of 60 decisions is 58" in reasons[1]
     assert "more decisions of the latest policy would answer" in reasons[2]
 
 
@@ -216,7 +215,7 @@ def test_a_small_batch_that_missed_a_rare_arm_by_chance_is_used() -> None:
     assert support.mean_weight < 1.0
     assert not batch_reasons(support)
     missing = Support.of(np.full(60, 0.7), candidate=mixed(0.7, 60))
-    assert "30 % of what this policy would show was unsupported" in batch_reasons(missing)[0]
+    assert "30 % of its play is unsupported" in batch_reasons(missing)[0]
 
 
 def test_a_mean_weight_that_is_low_in_all_batches_is_noticed_though_each_may_be_by_chance() -> None:

@@ -124,7 +124,7 @@ def test_a_value_of_a_part_of_the_traffic_says_so() -> None:
 
 def test_what_has_to_be_taken_for_granted_is_said() -> None:
     told = evaluation({"one": (0.17, 0.01)})
-    granted = "as seen in batch 2, traffic taken to have been alike"
+    granted = "of batch 2 alone, assuming that other traffic is alike"
     lift, gain = (replace(one, assumes=granted) for one in (told.lift[0], told.gains[0]))
     text = flat(evaluation_text(replace(told, lift=(lift,), gains=(gain,))))
     assert f"+0.0201), {granted}." in text
