@@ -37,13 +37,6 @@ def header_of(data: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(data[8 : 8 + length]), data[8 + length :]
 
 
-def test_what_was_packed_comes_back() -> None:
-    meta, arrays = unpack(pack(META, ARRAYS))
-    assert meta == META
-    assert {name: array.tolist() for name, array in arrays.items()} == {n: a.tolist() for n, a in ARRAYS.items()}
-    assert unpack(pack([], {"none": np.empty((0, 3))}))[1]["none"].shape == (0, 3)
-
-
 def edited(name: str, **entry: Any) -> Callable[[dict[str, Any]], None]:
     return lambda header: header[name].update(entry)
 

@@ -116,16 +116,6 @@ def test_a_worse_policy_is_refused_and_the_old_one_goes_on() -> None:
     assert trial.versions[1].report.learned[0].learned == BATCH
 
 
-def test_a_loss_that_is_allowed_lets_a_policy_pass() -> None:
-    trial = begun()
-    play(trial, paid=poisoned)
-    assert not told(trial.preview(now=0.0, gate=Gate(loss=0.1))).promoted
-    gate = told(trial.advance(now=0.0, gate=Gate(loss=5.0)))
-    assert gate.promoted
-    assert gate.gain is not None
-    assert gate.gain < 0.0
-
-
 def test_looks_at_one_batch_are_counted_and_wait_for_it_to_grow() -> None:
     trial = begun()
     play(trial, paid=poisoned)
@@ -194,17 +184,6 @@ def test_where_every_arm_is_possible_later_policies_can_be_judged_too() -> None:
     assert again.bound is not None
     assert -0.1 < again.bound < 0.0  # it is as good, which cannot be told from a little worse
     assert trial.verify().holds
-
-
-def test_a_preview_changes_nothing() -> None:
-    trial = begun(intercept=False)
-    for paid in (poisoned, None):
-        play(trial, BATCH if paid else 3 * BATCH, paid=paid)
-        outcome = trial.preview(now=0.0, gate=True)
-        assert told(outcome).promoted == outcome.made == (paid is None)
-        assert trial.store.refusals(1) == []
-        assert (trial.store.head(), trial.store.started(1)) == (1, False)
-    assert trial.preview(now=0.0).gate is None
 
 
 @pytest.mark.parametrize("worse", [False, True])

@@ -65,20 +65,6 @@ def test_the_loop_holds_to_the_cap(name: str, cap: int) -> None:
     assert len(capped.arms) == 400
 
 
-def test_a_learner_that_ignores_the_cap_is_held_to_it() -> None:
-    """The learner is not asked: its clock may strike as often as it likes."""
-
-    class Restless(OFUL):
-        """Due after every decision."""
-
-        def due(self, *args: Any, **settings: Any) -> int:
-            return 1
-
-    run = simulate(sized(Restless, 200), place(), seed=1, cap=5)
-    assert run.policies == 5
-    assert run.batch_ends.tolist() == [1, 2, 3, 4, 200]
-
-
 @pytest.mark.parametrize("cap", [0, -1, 2.5, True])
 def test_caps_below_one_are_refused(cap: Any) -> None:
     with pytest.raises(ParameterError, match="cap must be"):

@@ -1,14 +1,12 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
-from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, load_runs, simulate
+from rareswitch.lab import ENTRANTS, choose_entrants, contest, load_runs, simulate
 from rareswitch.lab.contest import ARMS, DIM, NOISE, POLICIES, Entrant
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LEARNERS
-from reference.movielens import FILMS, write_folder
 
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
 FEW = choose_entrants(["linucb 1", "thompson-grid 0.5", "batch-linucb"])
@@ -79,20 +77,6 @@ def test_a_contest_resumes_and_grows(tmp_path: Path) -> None:
     assert second.runs[0].seconds == first.runs[0].seconds
     changed = {"linucb 1": Entrant(learner="linucb", kind="adaptive", settings={"confidence": 0.9})}
     assert contest(changed, places=["fixed"], horizons=[40], seeds=range(2), path=path).resumed == 0
-
-
-def test_movielens_takes_part_where_there_are_ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_folder(tmp_path)
-    assert FILMS >= ARMS
-    monkeypatch.setitem(SUITES, "ten", replace(SUITES["ten"], worlds=("gaussian", "movielens")))
-    entrants = choose_entrants(["linucb 1"])
-    assert {run.world for run in contest(entrants, data=tmp_path, horizons=[30], seeds=[0]).runs} == {
-        "gaussian",
-        "movielens",
-    }
-    assert {run.world for run in contest(entrants, horizons=[30], seeds=[0]).runs} == {"gaussian"}
-    with pytest.raises(InputError, match=r"'movielens' needs a folder of ratings\. Give it as data"):
-        contest(entrants, places=["movielens"], horizons=[30], seeds=[0])
 
 
 def test_bad_contests_are_explained(tmp_path: Path) -> None:

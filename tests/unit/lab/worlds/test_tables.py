@@ -58,16 +58,6 @@ def test_wine_is_standardised_reduced_and_divided_by_its_longest_row() -> None:
     np.testing.assert_allclose(world.features @ world.features.T, gram / gram.diagonal().max(), atol=1e-12)
 
 
-def test_a_file_of_numbers_is_the_world_of_these_numbers(write: Write) -> None:
-    from sklearn.datasets import load_iris
-
-    numbers, labels = load_iris(return_X_y=True)
-    of_file, by_name = disjoint(write("iris.csv", csv_of(numbers, labels))), make_world("iris")
-    assert isinstance(by_name, ClassificationWorld)
-    np.testing.assert_allclose(of_file.features, by_name.features, atol=1e-9)
-    np.testing.assert_array_equal(of_file.labels, by_name.labels)
-
-
 def test_compressed_tables_and_parquet_are_the_same_worlds(write: Write, tmp_path: Path) -> None:
     from pyarrow import csv, parquet
 
