@@ -19,6 +19,7 @@ import rareswitch
 from harness import NOTHING, Case, FloatArray, IntArray, Row, Setup, main
 from rareswitch import Always
 from rareswitch.core import BoolArray, ContextSets, Stats, uniforms
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects, lift_of
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally
@@ -26,8 +27,7 @@ from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
 from rareswitch.lab.worlds import World, make_world
-from rareswitch.learner import Foresight, Learner, Rows, certified_cost
-from rareswitch.log import DecisionLog
+from rareswitch.learner import Foresight, Learner, certified_cost
 from rareswitch.policy import Blend, MinPropensity, Policy, PosteriorDraws
 
 Generator = np.random.Generator
@@ -62,16 +62,11 @@ def adaptive_log(world: World, seed: int, learner: Learner, share: float) -> Dec
         rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=seed, first=start)
         parts.append((decided.arms, decided.propensities, rewards, rounds.contexts, np.full(count, len(policies))))
         policies.append(state.policy)
-        few = min(30, count)  # context sets from which the next policy is planned: 200 would take most of the time
-        rows = Rows(
-            ids=decided.ids,
-            policy_id=decided.policy_id,
-            features=rounds.contexts[np.arange(count), decided.arms],
-            rewards=rewards,
-            sets=ContextSets(rounds.contexts[:few], np.ones((few, world.arms), dtype=np.bool_)),
-            places=np.arange(few),
-        )
-        state = learner.next(state, learner.summarize(state, rows))
+        log = DecisionLog.of(rounds.contexts, decided, rewards)
+        summary = learner.summarize(state, log.without_offers())
+        if learner.sample_size(state):  # planned with 30 context sets: 200 would take most of the time
+            summary = replace(summary, sample=learner.summarize(state, log.select(slice(30))).sample)
+        state = learner.next(state, summary)
     return log_of(parts, policies, baseline=world.arms - 1)
 
 
@@ -450,7 +445,7 @@ def effect_run(name: str, seed: int) -> dict[str, Any]:
         parts.append((decided.arms, decided.propensities, rewards, contexts, np.full(len(mean), batch)))
         policies.append(policy)
         if effect.learner == "foresight":
-            state = learner.next(state, learner.summarize(state, Rows.of(contexts, decided, rewards)))
+            state = learner.next(state, learner.summarize(state, DecisionLog.of(contexts, decided, rewards)))
             continue
         total = total + Stats.of(np.eye(dim)[decided.arms], rewards)
         draws = total.estimate(ridge=1.0)[None]
@@ -900,7 +895,7 @@ def certificate_run(name: str, bound: float | None, horizon: int, seed: int) -> 
         rounds = world.draw(count, seed=seed, first=start)
         decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=seed)
         rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=seed, first=start)
-        state = learner.next(state, learner.summarize(state, Rows.of(rounds.contexts, decided, rewards)))
+        state = learner.next(state, learner.summarize(state, DecisionLog.of(rounds.contexts, decided, rewards)))
         if state.policy.eliminations:
             survive = bool((np.where(state.policy.survivors(sets), gaps, np.inf).min(axis=1) == 0.0).all())
             cost = float((state.policy.probabilities(sets) * gaps).sum(axis=1).mean())

@@ -19,12 +19,13 @@ import rareswitch
 from harness import Case, FloatArray, Row, Setup, at_most, main, missing
 from peer_learners import PEERS, CannotExpressError
 from rareswitch.core import uniforms
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation import Evaluation, Interval
 from rareswitch.lab import SUITES, learner_for, left_out, simulate, world_at
 from rareswitch.lab.report.runs import regret_ratio
 from rareswitch.lab.simulate import draw_chunks
 from rareswitch.learner import geometric_grid
-from rareswitch.log import DecisionLog, from_obp, read_csv
+from rareswitch.log import from_obp, read_csv
 
 #: Ours, by label: learner and settings. The yardstick is the best of the adaptive ones on the runs shown.
 OURS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -10,11 +10,12 @@ import numpy as np
 
 from harness import FloatArray, IntArray
 from rareswitch import Features
-from rareswitch.core import ContextSets, normals, uniforms
+from rareswitch.core import normals, uniforms
+from rareswitch.decisions import DecisionLog
 from rareswitch.lab.distributions import in_blocks
 from rareswitch.lab.simulate import DrawnRounds
 from rareswitch.lab.worlds import RecordWorld, Rounds, World, make_world
-from rareswitch.learner import Learner, Rows, State, Summary
+from rareswitch.learner import Learner, State, Summary
 
 #: Decisions of the runs in which something changes that no plan foresees.
 CLIFF_HORIZON = 10_000
@@ -47,7 +48,7 @@ def play(
 
     A reward is known when ``delay`` decisions have come after its own; the first policy is shown the baseline.
     """
-    state, batches, earlier = learner.begin() if state is None else state, list[Batch](), list[Rows]()
+    state, batches, earlier = learner.begin() if state is None else state, list[Batch](), list[DecisionLog]()
     theta = world.best_linear() if hasattr(world, "best_linear") else None
     while not state.done:
         drawn = DrawnRounds.of(world, state.stop - state.start, seed=seed, first=state.start)
@@ -59,7 +60,7 @@ def play(
         batches.append(Batch(state, drawn.regrets(decisions.arms), lost, decisions.propensities))
         known: dict[str, Any] = {"window": float(delay), "now": float(state.stop)} if delay else {}
         times = {"times": np.array(ids, dtype=np.float64)} if delay else {}
-        rows = Rows.of(sets, decisions, drawn.rewards(decisions.arms), **times)
+        rows = DecisionLog.of(sets, decisions, drawn.rewards(decisions.arms), **times)
         late = [learner.summarize(state, old, **known) for old in earlier]
         state, earlier = learner.next(state, learner.summarize(state, rows, **known), late=late), [rows] * bool(delay)
     return batches
@@ -68,14 +69,16 @@ def play(
 def log_of(learner: Learner, world: World, arms: IntArray, seed: int, first: int) -> Summary:
     """Decisions of others, for a warm start: these arms in the rounds from ``first`` on."""
     drawn, state = DrawnRounds.of(world, len(arms), seed=seed, first=first), learner.begin()
-    rows = Rows(
+    log = DecisionLog(
         ids=range(first, first + len(arms)),
-        policy_id=state.policy.id,
-        features=drawn.sets.contexts[np.arange(len(arms)), arms],
+        batch_names=[state.policy.id],
+        arm_indices=arms,
+        propensities=np.ones(len(arms)),
         rewards=drawn.rewards(arms),
-        sets=ContextSets(drawn.sets.contexts, drawn.sets.available),
+        contexts=drawn.sets.contexts,
+        available=drawn.sets.available,
     )
-    return learner.summarize(state, rows)
+    return learner.summarize(state, log)
 
 
 def shown(means: FloatArray, seed: int, first: int) -> IntArray:

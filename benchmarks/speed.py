@@ -37,13 +37,14 @@ from harness import (
     missing,
 )
 from rareswitch import simulate
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, information, staged_design, variation
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Foresight, Rows, make_learner
+from rareswitch.learner import Foresight, make_learner
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws, save_policy
 from reference.algorithm_2 import literal_algorithm_2
 from reference.postgres import database, server
@@ -218,7 +219,7 @@ def foresight_update(setup: Setup) -> Iterator[Row]:
             rounds = world.draw(count, seed=1, first=start)
             decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=1)
             rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=1, first=start)
-            summary = learner.summarize(state, Rows.of(rounds.contexts, decided, rewards))
+            summary = learner.summarize(state, DecisionLog.of(rounds.contexts, decided, rewards))
             if not seconds:
                 learner.next(state, summary)  # compiles what is compiled at the first use
             begun = time.process_time()

@@ -2,6 +2,7 @@
 
 from rareswitch.core import ContextSets as ContextSets
 from rareswitch.core import Stats as Stats
+from rareswitch.decisions import DecisionLog as DecisionLog
 from rareswitch.errors import BatchError as BatchError
 from rareswitch.errors import CertificateError as CertificateError
 from rareswitch.errors import ConflictError as ConflictError
@@ -36,13 +37,11 @@ from rareswitch.learner import BatchLinUCBKW as BatchLinUCBKW
 from rareswitch.learner import Foresight as Foresight
 from rareswitch.learner import Learner as Learner
 from rareswitch.learner import RarelySwitchSupLinUCB as RarelySwitchSupLinUCB
-from rareswitch.learner import Rows as Rows
 from rareswitch.learner import State as State
 from rareswitch.learner import Summary as Summary
 from rareswitch.learner import make_learner as make_learner
 from rareswitch.learner import state_from_bytes as state_from_bytes
 from rareswitch.learner import state_to_bytes as state_to_bytes
-from rareswitch.log import DecisionLog as DecisionLog
 from rareswitch.planning import AfterCounts as AfterCounts
 from rareswitch.planning import BestSchedule as BestSchedule
 from rareswitch.planning import Manual as Manual

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from rareswitch.core import FloatArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import UnsuitableError
 from rareswitch.lab import learner_for, simulate
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Learner, Rows, Summary, all_learners
+from rareswitch.learner import Learner, Summary, all_learners
 
 FILE = Path(__file__).parent / "runs.json"
 WORLDS = ("gaussian", "segments", "varying", "fixed", "plain", "drifting", "clicks")
@@ -46,7 +47,7 @@ def stepped(learner: Learner, world: Any, seed: int) -> dict[str, Any]:
         decisions = decisions.upto(count)
         rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
         available = None if rounds.available is None else rounds.available[:count]
-        rows = Rows.of(rounds.contexts[:count], decisions, rewards, available)
+        rows = DecisionLog.of(rounds.contexts[:count], decisions, rewards, available)
         part = learner.summarize(state, rows, part=True)
         summary, first = part if summary is None else summary + part, first + count
         arms.update(decisions.arms.astype("<i8").tobytes())

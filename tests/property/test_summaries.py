@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rareswitch.core import ContextSets, id_keys
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
-from rareswitch.learner import BatchLinUCBDG, Foresight, Rows, Sample
+from rareswitch.learner import BatchLinUCBDG, Foresight, Sample
 from rareswitch.policy import Policy
 
 ids = st.lists(
@@ -49,9 +50,9 @@ def test_any_split_gives_the_same_summary(names: list[Any], cuts: list[int], see
     contexts = rng.uniform(-0.7, 0.7, (len(names), 3, 2))
     decisions = state.policy.decide(contexts, ids=names, seed=1)
     rewards = np.where(rng.random(len(names)) < 0.3, np.nan, rng.standard_normal(len(names)))
-    rows = Rows.of(contexts, decisions, rewards)
+    rows = DecisionLog.of(contexts, decisions, rewards)
     whole = learner.summarize(state, rows)
-    found = reduce(add, [learner.summarize(state, rows[at]) for at in split(len(names), cuts, rng)])
+    found = reduce(add, [learner.summarize(state, rows.select(at)) for at in split(len(names), cuts, rng)])
     assert (found.decided, found.rewarded) == (whole.decided, whole.rewarded)
     assert found.stats[0].count == whole.stats[0].count
     np.testing.assert_allclose(found.stats[0].gram, whole.stats[0].gram, atol=1e-12)
@@ -70,13 +71,10 @@ def test_rows_fold_to_the_same_whatever_their_order_and_copies(names: list[Any],
     rng = np.random.default_rng(seed)
     contexts = rng.standard_normal((len(names), 3, 2))
     decisions = Policy(dim=2, sampler=Uniform()).decide(contexts, ids=names, seed=1)
-    rows = Rows.of(contexts, decisions, rng.standard_normal(len(names)))
-    early = Rows.of(contexts, decisions, np.full(len(names), np.nan))
-    expected = rows.folded()
-    mixed = Rows.concatenate([early, rows, early])[rng.permutation(3 * len(names))].folded()
-    np.testing.assert_array_equal(mixed.ids, expected.ids)
-    np.testing.assert_array_equal(mixed.rewards, expected.rewards)
-    np.testing.assert_array_equal(mixed.features, expected.features)
-    assert mixed.sets is not None
-    assert expected.sets is not None
-    np.testing.assert_array_equal(mixed.sets.contexts, expected.sets.contexts)
+    rows = DecisionLog.of(contexts, decisions, rng.standard_normal(len(names)))
+    early = DecisionLog.of(contexts, decisions, np.full(len(names), np.nan))
+    parts = [early, rows, early]
+    mixed = DecisionLog.concatenate([parts[k] for k in rng.permutation(3)])
+    expected, mixed = (log.select(np.argsort(log.ids[:, 0], kind="stable")) for log in (rows, mixed))
+    for name in ("ids", "rewards", "features", "contexts"):
+        np.testing.assert_array_equal(getattr(mixed, name), getattr(expected, name))

@@ -18,6 +18,7 @@ import numpy as np
 
 from rareswitch.core import ContextSets, canonical_json
 from rareswitch.core.codec import pack, unpack
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
 from rareswitch.errors import RareswitchError
 from rareswitch.features import Arms, Features, Flag, Number
@@ -33,7 +34,7 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from rareswitch.log import DecisionLog, ParquetLog, read_csv, read_dsjson, write_csv, write_dsjson, write_log
+from rareswitch.log import ParquetLog, read_csv, read_dsjson, write_csv, write_dsjson, write_log
 from rareswitch.policy import (
     Blend,
     Elimination,

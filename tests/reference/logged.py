@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.log import DecisionLog
+from rareswitch.decisions import DecisionLog
 
 
 def told(*chunks: DecisionLog) -> dict[Any, Any]:

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from rareswitch.core import ContextSets, id_keys, sample_order
+from rareswitch.decisions import DecisionLog
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Learner, Rows, State, Summary, make_learner
+from rareswitch.learner import Learner, Sample, State, Summary, make_learner
 from rareswitch.log import ParquetLog, log_schema, summarize
 from rareswitch.policy import Policy
 
@@ -58,23 +59,16 @@ class Updated(NamedTuple):
 
 
 def update(
-    run: Run,
-    paths: Sequence[str | Path],
-    *,
-    late: bool = True,
-    executor: Any = None,
-    window: float | None = None,
-    now: float | None = None,
-    **options: Any,
+    run: Run, paths: Sequence[str | Path], *, late: bool = True, executor: Any = None, **options: Any
 ) -> Updated:
     """Learn from a log; of earlier batches too, where policies rest on them."""
     learner, state = run.learner, run.state
     past, current = [batch.policy_id for batch in state.past], state.policy.id
-    options |= {"only": [*past, current], "dim": learner.dim, "executor": executor, "window": window, "now": now}
+    options |= {"only": [*past, current], "dim": learner.dim, "executor": executor}
     log = ParquetLog(paths, **options)
     pooled = late and learner.parts.statistics.pooled
     summary, *earlier = (
-        summarize(learner, state, log, policy_id=name, executor=executor, window=window, now=log.now)
+        summarize(learner, state, log, policy_id=name, executor=executor)
         for name in [current, *(name for name in past if pooled and log.rows[name])]
     )
     counts = counts_of(log, state, summary)
@@ -248,7 +242,7 @@ def recount(parts: Sequence[Sequence[Row]], run: Run, **window: Any) -> Recount:
                 )
                 good[key] = replace(first, time=min(times, default=None), reward_time=min(arrived, default=None))
         copies[name] = len(mine) - len(good) - conflicting_rows[name]
-        summaries[name] = learner.summarize(state, as_rows(list(good.values()), name, learner.dim), **window)
+        summaries[name] = in_memory(learner, state, list(good.values()), name, **window)
     summary = summaries[state.policy.id]
     counted = SimpleNamespace(rows=every, copies_of=copies, conflicting=conflicting, conflicting_rows=conflicting_rows)
     counts = counts_of(counted, state, summary)
@@ -256,22 +250,35 @@ def recount(parts: Sequence[Sequence[Row]], run: Run, **window: Any) -> Recount:
     return Recount(counts, summary, [summaries[name] for name in past if pooled and name in summaries])
 
 
-def as_rows(rows: Sequence[Row], policy: str, dim: int) -> Rows:
-    """Rows in memory."""
-    sets = [np.array(row.contexts).reshape(-1, dim) for row in rows if row.contexts]
-    timed = any(row.time is not None for row in rows)
-    rows_of: Any = Rows
-    found: Rows = rows_of(
-        ids=[row.id for row in rows],
-        policy_id=policy,
-        features=np.array([row.features for row in rows]).reshape(-1, dim),
-        rewards=[row.reward for row in rows],
-        sets=ContextSets.from_ragged(sets) if sets else None,
-        places=np.array([k for k, row in enumerate(rows) if row.contexts]) if sets else None,
-        times=[row.time for row in rows] if timed else None,
-        reward_times=[np.nan if r.reward_time is None else r.reward_time for r in rows] if timed else None,
+def as_log(rows: Sequence[Row], policy: str, dim: int) -> DecisionLog:
+    """Rows in memory, one a decision, with the chosen arms alone."""
+    times, reward_times = (
+        np.array([np.nan if moment is None else moment for moment in moments])
+        for moments in ([row.time for row in rows], [row.reward_time for row in rows])
     )
-    return found
+    return DecisionLog.checked(
+        ids=id_keys([row.id for row in rows]),
+        batch_names=(policy,),
+        features=np.array([row.features for row in rows]).reshape(-1, dim),
+        propensities=np.array([row.propensity for row in rows]),
+        rewards=np.array([np.nan if row.reward is None else row.reward for row in rows]),
+        times=None if np.isnan(times).all() else times,
+        reward_times=reward_times,
+    )
+
+
+def in_memory(learner: Learner, state: State, rows: Sequence[Row], policy: str = "", **counting: Any) -> Summary:
+    """The summary of rows, one a decision, of which some have their context set."""
+    policy = policy or state.policy.id
+    summary = learner.summarize(state, as_log(rows, policy, learner.dim), **counting)
+    size = learner.sample_size(state) if policy == state.policy.id and not state.done else 0
+    keys = id_keys([row.id for row in rows])
+    _, shown = learner.parts.statistics.halves(keys, state.policies)
+    at = [k for k, row in enumerate(rows) if row.contexts and (shown is None or shown[k])]
+    if not size or not at:
+        return summary
+    sets = [np.array(rows[k].contexts).reshape(-1, learner.dim) for k in at]
+    return replace(summary, sample=Sample.of(size, keys[at], ContextSets.from_ragged(sets)))
 
 
 def assert_close(one: Summary, other: Summary) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rareswitch.core import FloatArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.lab.worlds import World
-from rareswitch.learner import Learner, Rows, State, Summary
+from rareswitch.learner import Learner, State, Summary
 
 #: Learners whose policies rest on all decisions, whoever made them: they begin with a log, or with a baseline.
 BEGIN_WITH_LOGS = (
@@ -19,29 +20,31 @@ BEGIN_WITH_LOGS = (
 )
 
 
-def rows_of(state: State, world: World, seed: int, *, first: int | None = None, count: int | None = None) -> Rows:
+def rows_of(
+    state: State, world: World, seed: int, *, first: int | None = None, count: int | None = None
+) -> DecisionLog:
     """What came of the current policy's decisions from ``first`` on; of all that are planned, by default."""
     first = state.start if first is None else first
     count = state.stop - first if count is None else count
     rounds = world.draw(count, seed=seed, first=first)
     decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(first, first + count), seed=seed)
     rewards = world.rewards(rounds.means[np.arange(count), decisions.arms], seed=seed, first=first)
-    return Rows.of(rounds.contexts, decisions, rewards, rounds.available)
+    return DecisionLog.of(rounds.contexts, decisions, rewards, rounds.available)
 
 
 def rows_for(
     state: State, contexts: FloatArray, theta: ArrayLike, noise: ArrayLike = 0.0, *, first: int = 0, seed: int = 1
-) -> Rows:
+) -> DecisionLog:
     """Decisions for these sets, numbered from ``first`` on, whose arms x pay xᵀθ and the noise (n,)."""
     decisions = state.policy.decide(contexts, ids=range(first, first + len(contexts)), seed=seed)
     chosen = contexts[np.arange(len(contexts)), decisions.arms]
-    return Rows.of(contexts, decisions, chosen @ np.asarray(theta) + np.asarray(noise))
+    return DecisionLog.of(contexts, decisions, chosen @ np.asarray(theta) + np.asarray(noise))
 
 
 class Step(NamedTuple):
     """What a policy did, and the state after it."""
 
-    rows: Rows
+    rows: DecisionLog
     summary: Summary
     state: State
 
@@ -49,7 +52,7 @@ class Step(NamedTuple):
 def step(learner: Learner, state: State, world: World, seed: int = 1, *, most: int = 50) -> Step:
     """Decide with the current policy until the next one is due, looking ``most`` decisions ahead, and learn."""
     first, summary = state.start, None
-    parts: list[Rows] = []
+    parts: list[DecisionLog] = []
     while True:
         count = min(most, state.stop - first)
         rounds = world.draw(count, seed=seed, first=first)
@@ -63,7 +66,7 @@ def step(learner: Learner, state: State, world: World, seed: int = 1, *, most: i
             summary = learner.fitted(
                 state, summary, lambda at: reduce(add, (learner.summarize(at, rows, part=True) for rows in parts))
             )
-            return Step(Rows.concatenate(parts), summary, learner.next(state, summary))
+            return Step(DecisionLog.concatenate(parts), summary, learner.next(state, summary))
 
 
 def steps(learner: Learner, world: World, seed: int = 1, *, most: int = 50) -> Iterator[tuple[State, Step]]:

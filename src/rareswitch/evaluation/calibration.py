@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, IntArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import several
 from rareswitch.lanes import compiled
-from rareswitch.log import DecisionLog
 
 #: False alarms on honest logs.
 THRESHOLD = 0.01

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, KeyArray, Sets, id_keys
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.log import DecisionLog, KeptRecord
+from rareswitch.log import KeptRecord
 from rareswitch.policy import Policy
 
 #: Rules that have names.

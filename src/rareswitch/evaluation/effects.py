@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, number
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Always, Playable, Played, played
 from rareswitch.evaluation.evaluate import source_of
@@ -34,7 +35,7 @@ from rareswitch.evaluation.refusals import (
 from rareswitch.evaluation.results import BatchPart, Effect, Effects, Heterogeneity
 from rareswitch.evaluation.scoring import Columns, Scores, Texts, row_scores, score
 from rareswitch.features import Features
-from rareswitch.log import DecisionLog, Source
+from rareswitch.log import Source
 
 #: What an arm may be compared with besides another arm: what the caller would have shown, and the mean of the others.
 BASELINE, REST = "baseline", "rest"

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.core import FloatArray, IntArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.scoring import Texts
 from rareswitch.features import Features
-from rareswitch.log import DecisionLog
 
 #: The most groups: with more, none has enough decisions, and no table is read.
 MOST_GROUPS = 50

@@ -16,11 +16,12 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, Stats, uniforms_at
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation.calibration import ArmTally, Calibration
 from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, policy_probabilities
 from rareswitch.evaluation.support import MOST_WEIGHT, Support
-from rareswitch.log import DecisionLog, Source
+from rareswitch.log import Source
 
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
@@ -345,7 +346,7 @@ def score(
         tally.add(log, logging)
         times = np.full(len(log), np.nan) if log.times is None else log.times
         rewarded = ~np.isnan(log.rewards)
-        waiting += int((~rewarded & (times > source.open_from)).sum())
+        waiting += 0 if log.waiting is None else int(log.waiting.sum())
         expired += 0 if log.expired is None else int(log.expired.sum())
         if rewarded.any():
             predicted, at = predictor.predict(log), slice(None) if rewarded.all() else rewarded

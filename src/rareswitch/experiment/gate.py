@@ -9,10 +9,11 @@ import numpy as np
 
 from rareswitch.belief import posterior
 from rareswitch.core import FloatArray, Result, number
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.evaluation import Support, combined, few_rewards, policy_probabilities, refusals, term_of
 from rareswitch.learner import Learner, State
-from rareswitch.log import DecisionLog, HeldOut
+from rareswitch.log import HeldOut
 from rareswitch.policy import Policy
 
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.

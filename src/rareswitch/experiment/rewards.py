@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from rareswitch.core import LARGEST_SCALE, id_keys, key_bytes, number, result_text
+from rareswitch.decisions import clip_bounds
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.requests import Id, check_text, id_text, listed
-from rareswitch.learner import clip_bounds
 from rareswitch.planning import duration_of
 from rareswitch.store import RewardRow
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import BatchError, FileFormatError, RareswitchError, StoreError
 from rareswitch.evaluation import lift_of
 from rareswitch.experiment.description import Description
@@ -25,7 +26,7 @@ from rareswitch.experiment.results import (
 )
 from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
 from rareswitch.learner import Forecast, State, Summary
-from rareswitch.log import DecisionLog, HeldOut, StoredBatch, StoredLog, check_newest, summarize
+from rareswitch.log import HeldOut, StoredLog, check_newest, summarize
 from rareswitch.planning import LearnerSchedule, Manual, Progress, Wait, known_regret, unlearnable
 from rareswitch.store import Counts, Marks, Store
 
@@ -50,6 +51,10 @@ class Update:
         """The version whose batch ends."""
         return self.versions[-1]
 
+    def log(self, only: int | None = None) -> StoredLog:
+        """The decisions and rewards up to the marks, of all policies or of one."""
+        return log_of(self.description, self.store, self.versions, self.marks, self.plan.now, only=only)
+
     @property
     def held_out(self) -> HeldOut | None:
         """The decisions that a gate holds out."""
@@ -57,19 +62,13 @@ class Update:
 
     def summary(self, version: Version, leave_out: HeldOut | None = None) -> Summary:
         """What a batch teaches the current learner, of the decisions and rewards up to the marks."""
-        rewards = self.description.rewards
         return summarize(
             self.description.learner,
             self.current.state,
-            StoredBatch(
-                store=self.store, version=version.number, upto=self.marks, sums=rewards.sums, window=rewards.window
-            ),
+            self.log(version.number),
             policy_id=version.policy.id,
             executor=self.executor,
-            window=rewards.window,
-            now=self.plan.now,
-            default=rewards.default,
-            clip=rewards.clip,
+            clip=self.description.rewards.clip,
             leave_out=leave_out,
             progress=self.progress,
         )
@@ -115,7 +114,7 @@ class Update:
     def _lift(self) -> Lift:
         """What the decisions so far earned beside the baseline; where it is not identifiable, the reason."""
         try:
-            parts = lift_of(log_of(self.description, self.store, self.versions, self.marks, self.plan.now))
+            parts = lift_of(self.log())
         except StoreError:
             raise
         except RareswitchError as error:
@@ -136,8 +135,7 @@ class Update:
     def _held_out_rows(self) -> Iterator[DecisionLog]:
         which = self.held_out
         assert which is not None
-        log = log_of(self.description, self.store, self.versions, self.marks, self.plan.now, only=self.current.number)
-        for chunk in log.chunks(contexts=True):
+        for chunk in self.log(self.current.number).chunks(contexts=True):
             among = which.among(chunk.ids)
             if among.any():
                 yield chunk.select(among)

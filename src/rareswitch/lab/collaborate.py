@@ -153,7 +153,7 @@ def play_share(share: Share) -> ShareResult:
     for drawn in draw_chunks(share.world, seed=share.seed, start=share.start, stop=share.stop):
         learner.check(drawn.sets)
         decisions = drawn.decide(state.policy)
-        summaries.append(learner.summarize(state, drawn.rows(decisions), part=True))
+        summaries.append(learner.summarize(state, drawn.log(decisions), part=True))
         regrets.append(drawn.regrets(decisions.arms))
         arms.append(decisions.arms.astype("<i8").tobytes())
         survivors += int(decisions.survivors.sum())

@@ -9,10 +9,11 @@ from operator import add
 import numpy as np
 
 from rareswitch.core import FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import InputError, ParameterError, UnsuitableError
 from rareswitch.lab.compiled import Walker, find_walker
 from rareswitch.lab.worlds import Rounds, World
-from rareswitch.learner import Learner, Rows, State, Summary
+from rareswitch.learner import Learner, State, Summary
 from rareswitch.policy import Decisions, MinPropensity, Policy
 
 
@@ -170,9 +171,9 @@ class DrawnRounds:
         paid = self.world.rewards(self.means[np.arange(len(arms)), arms], seed=self.seed, first=self.first)
         return finite_array(f"the rewards of {type(self.world).__name__}", paid)
 
-    def rows(self, decisions: Decisions) -> Rows:
+    def log(self, decisions: Decisions) -> DecisionLog:
         """What a learner may see of them."""
-        return Rows.of(self.sets, decisions, self.rewards(decisions.arms))
+        return DecisionLog.of(self.sets, decisions, self.rewards(decisions.arms))
 
 
 def draw_chunks(
@@ -312,7 +313,7 @@ class Loop:
         self.longest = self.window = window
         self.summary: Summary | None = None
         #: What may be summed again when the batch ends.
-        self.rows: list[Rows] = []
+        self.logs: list[DecisionLog] = []
         self.recorder = Recorder(horizon)
 
     def take(self, drawn: DrawnRounds, walker: Walker | None) -> None:
@@ -353,20 +354,20 @@ class Loop:
             drawn = drawn.part(0, -(-due // self.agents) * self.agents)
             decisions = decisions.upto(len(drawn))
         self._record(drawn, decisions)
-        rows = drawn.rows(decisions)
-        part = self.learner.summarize(self.state, rows, part=True)
+        log = drawn.log(decisions)
+        part = self.learner.summarize(self.state, log, part=True)
         self.summary = part if self.summary is None else self.summary + part
         if part.expanded:
-            self.rows.append(replace(rows, sets=None, places=None))
+            self.logs.append(log.without_offers())
         if due is not None:
             self.window = min(self.longest, max(16, self.summary.decided))
         if due is not None or self.state.start + self.summary.decided >= self.state.stop:
             self.state = self.learner.next(self.state, self.learner.fitted(self.state, self.summary, self._again))
-            self.summary, self.rows = None, []
+            self.summary, self.logs = None, []
             if not self.state.done:
                 self.recorder.retire()
         return len(drawn)
 
     def _again(self, state: State) -> Summary:
-        """The batch's rows, summed at another state."""
-        return reduce(add, (self.learner.summarize(state, rows, part=True) for rows in self.rows))
+        """The batch's decisions, summed at another state."""
+        return reduce(add, (self.learner.summarize(state, log, part=True) for log in self.logs))

@@ -41,7 +41,6 @@ from rareswitch.learner.one_model import (
 )
 from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.reserve import novelty
-from rareswitch.learner.rows import Rows, attributed, clip_bounds, deduplicate, in_seconds, known_rewards, row_hashes
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import (
     count,
@@ -103,7 +102,6 @@ __all__ = [
     "Parts",
     "PosteriorSampling",
     "RarelySwitchSupLinUCB",
-    "Rows",
     "Rule",
     "Sample",
     "SelfNormalized",
@@ -116,17 +114,12 @@ __all__ = [
     "ThompsonSampling",
     "add_learner",
     "all_learners",
-    "attributed",
     "certified_cost",
-    "clip_bounds",
     "count",
-    "deduplicate",
     "design_of_sets",
     "find_learner",
     "flag",
     "geometric_grid",
-    "in_seconds",
-    "known_rewards",
     "loglog_batches",
     "make_learner",
     "novelty",
@@ -135,7 +128,6 @@ __all__ = [
     "plain_settings",
     "real",
     "required_settings",
-    "row_hashes",
     "sampled",
     "setting",
     "settings_of",

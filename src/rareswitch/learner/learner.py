@@ -11,13 +11,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rareswitch.core import BoolArray, FloatArray, Sets, SetsLike, Stats, context_sets, number, unit_ball
+from rareswitch.core import ContextSets, FloatArray, Sets, SetsLike, Stats, context_sets, number, unit_ball
+from rareswitch.decisions import DecisionLog, chosen_arms, clipped, key_order
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError, LevelWarning, OutlierWarning, ParameterError
 from rareswitch.features import Features
 from rareswitch.learner.clocks import Clock, ModelGrowth, Novelty
 from rareswitch.learner.grids import Forecast, batch_sizes_of
-from rareswitch.learner.rows import Rows, attributed, chosen_arms, clipped
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule, SumsRule
 from rareswitch.learner.settings import check_settings, count, features, setting, setting_metadata
 from rareswitch.learner.state import (
@@ -178,7 +178,7 @@ class Learner(ABC):
             raise BatchError(
                 f"warm must be a summary of rows that are given as those of the learner's own first policy, "
                 f"{blind[:12]}…; this one is of {warm.policy_id[:12]}…. Make it with rareswitch.log.summarize_source, "
-                "or of Rows(policy_id=learner.begin().policy.id, …)."
+                "or of DecisionLog(batch_names=[learner.begin().policy.id], …)."
             )
         before = replace(state, policies=0, warm=remembered(warm, pooled=self.parts.statistics.pooled))
         return self._learned(
@@ -260,7 +260,7 @@ class Learner(ABC):
     def summarize(
         self,
         state: State,
-        rows: Rows,
+        log: DecisionLog,
         *,
         window: float | None = None,
         now: float | np.datetime64 | None = None,
@@ -270,17 +270,17 @@ class Learner(ABC):
     ) -> Summary:
         """What this learner needs of some decisions of one policy of the run. Changes nothing.
 
-        Rows may come in any order, and several times. Rows of an earlier policy, given again with the rewards that came
-        late, make a summary for ``next(…, late=[…])``: all rows of that batch, the old ones too.
+        Decisions may come in any order. Those of an earlier policy, given again with the rewards that came late, make a
+        summary for ``next(…, late=[…])``: all decisions of that batch, the old ones too.
 
         Parameters
         ----------
         window
-            An attribution window in seconds; rows then need ``times``. A decision younger than this at ``now`` waits,
+            An attribution window in seconds; the log then needs ``times``. A decision younger than this waits,
             even if its reward is known, and a reward that came later does not count (where ``reward_times`` tell): so
             all decisions wait equally long, and fast rewards are not over-represented.
         now
-            When the update is made, in seconds or as a datetime64; the latest time of the rows by default.
+            When the update is made, in seconds or as a datetime64; the latest time of the log by default.
         default
             The reward of decisions whose own is not known, or came after the window, once their window has passed;
             at once where there is none. By default they do not count.
@@ -291,37 +291,44 @@ class Learner(ABC):
             summed at one point, in a single pass; :meth:`fitted` makes those that follow, over all parts.
         """
         self._check_state(state)
-        if not isinstance(rows, Rows):
-            raise BatchError(f"summarize takes Rows; got {type(rows).__name__}. Make them with Rows.of or Rows(…).")
-        current = rows.policy_id == state.policy.id and not state.done
-        place = state.policies - 1 if current else position(state, rows.policy_id, every_step=self.clock.every_step)
-        if rows.sets is not None:
-            self.check(Sets(rows.sets.contexts, rows.sets.available, False))
-        if len(rows) and (rows.sets is None or len(rows.sets) < len(rows)):
-            self.check_chosen(rows.features)
-        rows = rows.folded()
-        when = {"times": rows.times, "reward_times": rows.reward_times}
-        rewards, known, waiting, expired = attributed(rows.rewards, **when, window=window, now=now, default=default)
-        rewards, outside = clipped(rewards, clip)
-        statistics = self.parts.statistics
-        counted, shown = statistics.halves(rows.ids, place + 1)
+        if not isinstance(log, DecisionLog):
+            raise BatchError(f"summarize takes a DecisionLog; got {type(log).__name__}. Make one with DecisionLog.of.")
+        features = log.features
+        if features is None:
+            raise BatchError(f"{self.name} learns from the vectors of arms, and this log has none. Give it features.")
+        policy_id, sets = log.policy_id, None
+        current = policy_id == state.policy.id and not state.done
+        place = state.policies - 1 if current else position(state, policy_id, every_step=self.clock.every_step)
+        if log.contexts is not None:
+            sets = Sets(log.contexts, log.available, False)
+            self.check(sets)
+        elif len(log):
+            self.check_chosen(features)
+        log = log.attributed(window=window, now=now, default=default)
+        order, statistics = key_order(log.ids), self.parts.statistics
+        rewards, outside = clipped(log.rewards[order], clip)
+        known = ~np.isnan(rewards)
+        counted, shown = statistics.halves(log.ids[order], place + 1)
         stats, extent = None, None
         if current or statistics.pooled:
             used = known if counted is None else known & counted
             at = slice(None) if used.all() else used
-            x, r = rows.features[at], rewards[at]
+            x, r = features[order][at], rewards[at]
             extent = RewardRange.of(x, r) if len(r) else None
-            every = rows.sets if rows.sets is not None and len(rows.sets) == len(rows) else None
-            sets = None if every is None else Sets(every.contexts[at], every.available[at], False)
-            stats = statistics.of(state, x, r, sets)
+            offered = None if sets is None else sets.part(order).part(at)
+            stats = statistics.of(state, x, r, offered)
         size = self.sample_size(state) if current else 0
-        sample = _sample(rows, size, shown) if size else None
-        masks = {"rewarded": known, "waiting": waiting, "expired": expired, "clipped": outside}
-        counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
-        counts["decided"] = len(rows)
+        sample = None
+        if size and sets is not None:
+            picked = np.arange(len(log))[order] if shown is None else np.arange(len(log))[order][shown]
+            if len(picked):
+                sample = Sample.of(size, log.ids[picked], ContextSets.checked(sets), picked)
+        flags = {"waiting": log.waiting, "expired": log.expired, "rewarded": known, "clipped": outside}
+        counts = {name: 0 if flag is None else int(np.count_nonzero(flag)) for name, flag in flags.items()}
+        counts["decided"] = len(log)
         summary = Summary(
             learner=self.name,
-            policy_id=rows.policy_id,
+            policy_id=policy_id,
             stats=statistics.zero() if stats is None else stats,
             extent=extent,
             sample=sample,
@@ -329,7 +336,7 @@ class Learner(ABC):
         )
         if part or not current or not counts["rewarded"]:
             return summary
-        return self.fitted(state, summary, lambda finer: replace(summary, stats=statistics.of(finer, x, r, sets)))
+        return self.fitted(state, summary, lambda finer: replace(summary, stats=statistics.of(finer, x, r, offered)))
 
     def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
         """The summary of the current batch after as many passes over its rows as it needs, at most six.
@@ -493,11 +500,3 @@ def _carrying(
     if features is None and min_propensity is None and holdout is None:
         return policy
     return replace(policy, features=features, min_propensity=min_propensity, holdout=holdout)
-
-
-def _sample(rows: Rows, size: int, shown: BoolArray | None) -> Sample | None:
-    """The sampled sets of rows, of those that ``shown`` has."""
-    if rows.sets is None or rows.places is None:
-        return None
-    at = np.arange(len(rows.places)) if shown is None else np.flatnonzero(shown[rows.places])
-    return Sample.of(size, rows.ids[rows.places[at]], rows.sets, at) if len(at) else None

@@ -85,13 +85,14 @@ def novelty(state: State, contexts: SetsLike, available: npt.ArrayLike | None = 
 
     Examples
     --------
-    >>> from rareswitch.learner import Foresight, Rows
+    >>> from rareswitch.decisions import DecisionLog
+    >>> from rareswitch.learner import Foresight
     >>> learner = Foresight(dim=2)
     >>> state = learner.begin()
     >>> x = np.random.default_rng(1).standard_normal((400, 3, 2)) * [1.0, 0.01]      # the second hardly varies
     >>> decisions = state.policy.decide(x, ids=range(400), seed=1)
-    >>> rows = Rows.of(x, decisions, x[np.arange(400), decisions.arms, 0])
-    >>> state = learner.next(state, learner.summarize(state, rows))
+    >>> log = DecisionLog.of(x, decisions, x[np.arange(400), decisions.arms, 0])
+    >>> state = learner.next(state, learner.summarize(state, log))
     >>> novelty(state, x).unlike, novelty(state, x[:, :, ::-1]).unlike               # and then it does
     (False, True)
     """

@@ -208,7 +208,7 @@ class Sample:
         if len(np.unique(keys, axis=0)) < len(keys):
             raise BatchError(
                 "these summaries have decisions in common, which would count twice. Add each once, or join their rows "
-                "with Rows.concatenate and summarize them together."
+                "with DecisionLog.concatenate and summarize them together."
             )
         return self.of(min(self.size, other.size), keys, ContextSets.concatenate([self.sets, other.sets]))
 
@@ -271,7 +271,7 @@ class Summary:
             if left.expansion and right.expansion and not left.expansion.joins(right.expansion):
                 raise BatchError(
                     "these summaries of clicks were expanded around different points, and do not add up. Summarize "
-                    "parts of a batch with part=True, or join their rows with Rows.concatenate."
+                    "parts of a batch with part=True, or join their rows with DecisionLog.concatenate."
                 )
         extents = [part.extent for part in (self, other) if part.extent is not None]
         samples = [part.sample for part in (self, other) if part.sample is not None]

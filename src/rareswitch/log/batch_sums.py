@@ -5,14 +5,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, run_shards, uniforms_at
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import BatchError, ParameterError, ShapeError
-from rareswitch.learner import Learner, Rows, Sample, State, Summary, sampled
-from rareswitch.log.decision_log import Source
+from rareswitch.learner import Learner, Sample, State, Summary, sampled
+from rareswitch.log.source import Source
 
 #: Decisions that are gathered and summed at once, so that it does not matter in which order they came.
 GATHERED = 1 << 16
@@ -52,13 +53,10 @@ class Task:
     state: State
     #: Of the policy whose decisions are wanted.
     policy_id: str
-    #: Whether rows come back as they are, not summed.
+    #: Whether decisions come back as they are, not summed.
     gathers: bool
-    #: What :meth:`~rareswitch.learner.Learner.summarize` is told of rewards.
-    counting: dict[str, Any]
-    leave_out: HeldOut | None
-    #: Whether times are needed.
-    timed: bool
+    clip: tuple[float, float] | None = None
+    leave_out: HeldOut | None = None
 
     def sampled(self, keys: KeyArray) -> IntArray:
         """(m,) of decisions (n, 2) those whose context sets may be sampled."""
@@ -66,32 +64,26 @@ class Task:
         shown = np.ones(len(keys), dtype=np.bool_) if half is None else half
         return np.flatnonzero(shown if self.leave_out is None else shown & ~self.leave_out.among(keys))
 
-    def summary(self, rows: Rows) -> Summary:
+    def summary(self, log: DecisionLog) -> Summary:
         """The sums of some decisions."""
-        return self.learner.summarize(self.state, rows, **self.counting, part=True)
-
-    def no_rows(self) -> Rows:
-        """Of no decisions."""
-        none = np.zeros(0)
-        times, features = none if self.timed else None, np.zeros((0, self.learner.dim))
-        return Rows(ids=[], policy_id=self.policy_id, features=features, rewards=none, times=times, reward_times=times)
+        return self.learner.summarize(self.state, log, clip=self.clip, part=True)
 
 
 class SourcePart(Protocol):
     """Some decisions of a source; small, and can be sent to where it is read."""
 
-    def read(self, task: Task) -> Iterator[Rows]:
-        """Those of one policy, perhaps with context sets to sample from."""
+    def read(self, task: Task) -> Iterator[DecisionLog]:
+        """Those of one policy, with the rewards that count."""
 
 
 class Learnable(NamedTuple):
     """The decisions of one policy, as they are learned from."""
 
     parts: Sequence[SourcePart]
-    #: Samples context sets, where rows do not have them.
-    sample: Callable[[Task, int], Sample | None] | None = None
-    #: How many there are; None: in a single part they are gathered.
-    rows: int | None = None
+    #: How many there are.
+    rows: int
+    #: Samples as many context sets, where the executor is.
+    sample: Callable[[Task, int, Executor | None], Sample | None]
 
 
 class BatchSource(Protocol):
@@ -108,46 +100,36 @@ def summarize(
     *,
     policy_id: str | None = None,
     executor: Executor | None = None,
-    window: float | None = None,
-    now: float | None = None,
-    default: float | None = None,
     clip: tuple[float, float] | None = None,
     leave_out: HeldOut | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
     """Reduce the decisions of one policy to what is learned from; all rows are read once a pass.
 
-    Parts are read where the executor is. At most 65,536 decisions are gathered and summed at once, so that it does not
-    matter in which order they came; more are summed part by part, in their order. Clicks take several passes.
+    Rewards count as the source says: its window, its now and its default. Parts are read where the executor is. At most
+    65,536 decisions are gathered and summed at once, so that it does not matter in which order they came; more are
+    summed part by part, in their order. Clicks take several passes.
 
     Parameters
     ----------
     source
-        A :class:`~rareswitch.log.ParquetLog`, or a :class:`~rareswitch.log.StoredBatch` of an experiment.
+        A :class:`~rareswitch.log.ParquetLog`, or a :class:`~rareswitch.log.StoredLog` of an experiment.
     policy_id
         Of the policy that decided: by default the current one of the state; or an earlier one, whose rewards may have
         come late.
     executor
         Where parts are read; here by default.
-    window, now, default, clip
-        As :meth:`~rareswitch.learner.Learner.summarize` takes them, in seconds since 1970; ``now`` is needed for a
-        window.
+    clip
+        The least and the largest reward as they are summed.
     leave_out
         Decisions that are passed over, as if they had not been made.
     progress
         Called with the number of parts that were read, and how many there are.
     """
     policy_id = state.policy.id if policy_id is None else policy_id
-    counting = {"window": window, "now": None if window is None else now, "default": default, "clip": clip}
-    parts, sample, rows = source.learnable(policy_id)
+    parts, rows, sample = source.learnable(policy_id)
     task = Task(
-        learner=learner,
-        state=state,
-        policy_id=policy_id,
-        gathers=len(parts) <= 1 if rows is None else rows <= GATHERED,
-        counting=counting,
-        leave_out=leave_out,
-        timed=window is not None,
+        learner=learner, state=state, policy_id=policy_id, gathers=rows <= GATHERED, clip=clip, leave_out=leave_out
     )
     summary = _passed(parts, task, executor, progress)
     if policy_id != state.policy.id or state.done:
@@ -155,7 +137,7 @@ def summarize(
     if summary.rewarded:  # some learners need several passes
         summary = learner.fitted(state, summary, lambda finer: _passed(parts, replace(task, state=finer), executor))
     size = learner.sample_size(state)
-    return summary if sample is None or not size else replace(summary, sample=sample(task, size))
+    return replace(summary, sample=sample(task, size, executor)) if size else summary
 
 
 def summarize_source(
@@ -176,7 +158,7 @@ def summarize_source(
     Examples
     --------
     >>> from rareswitch.learner import Foresight
-    >>> from rareswitch.log import DecisionLog
+    >>> from rareswitch.decisions import DecisionLog
     >>> x, arms = np.random.default_rng(1).standard_normal((500, 3, 2)), np.arange(500) % 3
     >>> rewards = x[np.arange(500), arms] @ [1.0, -1.0]
     >>> log = DecisionLog(contexts=x, arm_indices=arms, propensities=[0.5] * 500, rewards=rewards)
@@ -195,7 +177,7 @@ def summarize_source(
             f"the vectors of the log have {source.dim} features, and {learner.name} learns from those of "
             f"{learner.dim}. Make both with the same features."
         )
-    summary = summarize(learner, learner.begin(), _AnyPolicy(source), default=default, clip=clip)
+    summary = summarize(learner, learner.begin(), _AnyPolicy(source, default), clip=clip)
     if not summary.rewarded:
         raise BatchError(
             f"none of the {summary.decided} decisions of the log has a reward: there is nothing to begin with. Give it "
@@ -211,26 +193,33 @@ def _passed(
     progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
     """One pass over all parts."""
-    gathered, sums = list[Rows](), list[Summary]()
+    gathered, sums = list[DecisionLog](), list[Summary]()
     results = run_shards(partial(_read, task=task), parts, executor, label="part")
-    for done, (rows, summaries) in enumerate(results, 1):
-        gathered += rows
+    for done, (logs, summaries) in enumerate(results, 1):
+        gathered += logs
         sums = [reduce(add, [*sums, *summaries])] if sums or summaries else []
         if progress is not None:
             progress(done, len(parts))
-    return sums[0] if sums else task.summary(Rows.concatenate([*gathered] or [task.no_rows()]))
+    if sums:
+        return sums[0]
+    zeros = np.zeros(0)
+    none = {"ids": np.zeros((0, 2), dtype=np.uint64), "rewards": zeros, "propensities": zeros}
+    none |= {"features": np.zeros((0, task.learner.dim))}
+    return task.summary(
+        DecisionLog.joined(gathered) if gathered else DecisionLog.checked(batch_names=(task.policy_id,), **none)
+    )
 
 
-def _read(part: SourcePart, *, task: Task) -> tuple[list[Rows], list[Summary]]:
-    """The rows of a part, or what they sum up to."""
-    gathered, total = list[Rows](), list[Summary]()
-    for rows in part.read(task):
+def _read(part: SourcePart, *, task: Task) -> tuple[list[DecisionLog], list[Summary]]:
+    """The decisions of a part, or what they sum up to."""
+    gathered, total = list[DecisionLog](), list[Summary]()
+    for log in part.read(task):
         if task.leave_out is not None:
-            rows = rows[np.flatnonzero(~task.leave_out.among(rows.ids))]
-        if task.gathers:
-            gathered.append(rows)
-        elif len(rows):
-            total = [reduce(add, [*total, task.summary(rows)])]
+            log = log.select(~task.leave_out.among(log.ids))
+        if len(log) and task.gathers:
+            gathered.append(log)
+        elif len(log):
+            total = [reduce(add, [*total, task.summary(log)])]
     return gathered, total
 
 
@@ -239,16 +228,19 @@ class _AnyPolicy:
     """All decisions of a source as if one policy had made them."""
 
     source: Source
+    default: float | None
 
     def learnable(self, policy_id: str) -> Learnable:
         """Itself; chunks may be many, and are summed one by one."""
-        return Learnable([self], self.sample, GATHERED + 1)
+        return Learnable([self], GATHERED + 1, self.sample)
 
-    def read(self, task: Task) -> Iterator[Rows]:
-        for log in self.source.chunks(contexts=False):
-            yield Rows(ids=log.ids, policy_id=task.policy_id, features=log.features, rewards=log.rewards)
+    def read(self, task: Task) -> Iterator[DecisionLog]:
+        for chunk in self.source.chunks(contexts=False):
+            log = chunk.without_offers()
+            same = {"batch_names": (task.policy_id,), "batches": np.zeros_like(log.batches)}
+            yield log.checked(**vars(log) | same).attributed(default=self.default)
 
-    def sample(self, task: Task, size: int) -> Sample | None:
+    def sample(self, task: Task, size: int, executor: Executor | None) -> Sample | None:
         """The context sets of the decisions with the smallest ranks."""
         samples = []
         for log in self.source.chunks(contexts=True):

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, reading
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError
 from rareswitch.features import Features
-from rareswitch.log.decision_log import DecisionLog
 from rareswitch.log.tables import (
     checked_log,
     estimate_propensities,

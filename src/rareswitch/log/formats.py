@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError, ParameterError
-from rareswitch.log.decision_log import DecisionLog, Source
 from rareswitch.log.dsjson import read_dsjson, write_dsjson
 from rareswitch.log.parquet import ParquetLog
+from rareswitch.log.source import Source
 from rareswitch.log.tables import TableOptions, read_csv, write_csv
 from rareswitch.log.write import write_log
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rareswitch.core import FloatArray, IntArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError
-from rareswitch.log.decision_log import DecisionLog
 from rareswitch.log.tables import estimate_propensities, estimating
 
 #: Arrays, numbers and None by the names that obp gives them.

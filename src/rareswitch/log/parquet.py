@@ -1,12 +1,12 @@
 """A log in Parquet: its parts, and which of their rows count."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,11 +24,12 @@ from rareswitch.core import (
     run_shards,
     sample_order,
 )
+from rareswitch.decisions import DecisionLog, deduplicate, row_hashes
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
-from rareswitch.learner import Rows, attributed, deduplicate, row_hashes
+from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.decision_log import ArmCodes, DecisionLog, KeyedSample, Source, prefetched
 from rareswitch.log.parts import COUNTING, ESTIMATED, NEEDED, ONE_ORDER, Block, ChosenArms, blocks, open_part
+from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
 from rareswitch.policy import Policy
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 P = TypeVar("P")
-TIMES = ("times", "reward_times")
 #: Hashes of ids that are compared at a time.
 SWEEP = 1 << 24
 #: Columns that are read of chosen arms alone, and those that tell of all that were offered.
@@ -92,30 +92,40 @@ class PartFile:
         left = ~np.isin(numbers, self.dropped)
         return block if left.all() else block.take(np.flatnonzero(left))
 
-    def read(self, task: Task) -> Iterator[Rows]:
-        """The decisions of one policy, with the context sets of those that may be sampled: of the smallest ranks."""
-        learner, state = task.learner, task.state
-        size = learner.sample_size(state) if task.policy_id == state.policy.id else 0
-        ranks: FloatArray = np.zeros(0)
-        columns = [*NEEDED, "key"] + ["contexts"] * bool(size) + ["time", "reward_time"] * task.timed
-        for block in prefetched(self.blocks(columns)):
-            for _, mine in block.by_policy({task.policy_id: 0}):
-                keys, features, _, rewards = mine.decided(learner.dim, learner)
-                rows = mine.with_sets(learner.dim)
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Decisions of one policy in a file, which can be read in another process."""
+
+    file: PartFile
+    policy_id: str
+    #: Window, now and default of rewards, as far as they are wanted.
+    counting: Mapping[str, float | None]
+
+    def read(self, task: Task) -> Iterator[DecisionLog]:
+        """Those that a learner sums."""
+        columns = [*NEEDED, "key"] + ["time", "reward_time"] * ("window" in self.counting)
+        for block in prefetched(self._blocks(columns)):
+            yield chosen_log(block, task.learner.dim, self.counting, task.learner, batch_names=(self.policy_id,))
+
+    def sample(self, task: Task, size: int) -> Sample | None:
+        """The context sets of those that may be sampled: of the smallest ranks."""
+        samples = list[Sample]()
+        for block in prefetched(self._blocks(["id", "key", "policy", "contexts"])):
+            rows = block.with_sets(task.learner.dim)
+            if len(rows):
+                keys = block.keys()
                 rows = rows[task.sampled(keys[rows])]
-                own = sample_order(keys[rows])
-                ranks = np.sort(np.concatenate([ranks, own]))[:size]
-                rows = rows[own <= (ranks[-1] if len(ranks) == size and size else np.inf)]
-                times = {name: mine.times(name[:-1], needed=name == "times") for name in TIMES} if task.timed else {}
-                yield Rows(
-                    ids=keys,
-                    policy_id=task.policy_id,
-                    features=features,
-                    rewards=rewards,
-                    sets=mine.sets(rows, learner) if len(rows) else None,
-                    places=rows if len(rows) else None,
-                    **times,
-                )
+                rows = rows[np.argsort(sample_order(keys[rows]), kind="stable")[:size]]
+            if len(rows):
+                part = Sample.of(size, keys[rows], block.sets(rows, task.learner))
+                samples = [reduce(add, [*samples, part])]
+        return samples[0] if samples else None
+
+    def _blocks(self, columns: Sequence[str]) -> Generator[Block]:
+        for block in self.file.blocks(columns):
+            for _, own in block.by_policy({self.policy_id: 0}):
+                yield own
 
 
 class ParquetLog:
@@ -189,19 +199,17 @@ class ParquetLog:
         meta = _common_meta(self.parts)
         self.estimated = meta.get(ESTIMATED, b"").decode(errors="replace")
         self.cautions: tuple[str, ...] = ()
-        self.open_from = math.inf
         names = [name for name in (self.rows if only is None else only) if self.rows[name] or only is not None]
         if only is None and not names:
             raise EmptySetError(f"a log needs one decision at least; the {len(self.paths)} files have none.")
-        given = [policy.id for policy in policies]
-        self.batch_names = (
-            tuple(dict.fromkeys(name for name in given if name in names)) if {*names} <= {*given} else tuple(names)
-        )
+        ids = [policy.id for policy in policies]
+        ordered = dict.fromkeys(name for name in ids if name in names)
+        self.batch_names = tuple(ordered if {*names} <= {*ids} else names)
         self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies if policy.id in names}
         if policies and not self.policies:
             raise ParameterError(
                 f"policies must be those that decided; the log has rows of {', '.join(names)[:100]}, and "
-                f"{', '.join(name[:12] for name in given[:3])} were given. Name the policies of this log."
+                f"{', '.join(name[:12] for name in ids[:3])} were given. Name the policies of this log."
             )
         #: Rows that are left out since their decision is counted already; decisions whose rows contradict each other,
         #: and their rows: by policy.
@@ -220,7 +228,7 @@ class ParquetLog:
         counting = _counting(self.paths[0], meta)
         window, default = counting[0] if window is None else window, counting[1] if default is None else default
         self.now = max(part.latest for part in self.parts) if now is None else now
-        self._counting = {} if default is None else {"default": default}
+        self._counting: dict[str, float | None] = {} if default is None else {"default": default}
         if window is not None:
             self._counting |= {"window": number("window", window, low=0.0), "now": self.now}
 
@@ -238,14 +246,33 @@ class ParquetLog:
 
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
+        numbers = {name: number for number, name in enumerate(self.batch_names)}
+        shared = {name: getattr(self, name) for name in ("batch_names", "policies", "estimated")}
+        arms, sample = ArmCodes(), KeyedSample(len(numbers))
         columns = OFFERED if contexts else CHOSEN
-        blocks = (block for part in self.parts for block in part.blocks(columns))
-        return chunks_of(self, blocks, self._counting, contexts=contexts)
+        for block in prefetched(block for part in self.parts for block in part.blocks(columns)):
+            log = chosen_log(block, self.dim, self._counting, batches=block.policy_numbers(numbers), **shared)
+            if contexts:
+                rows = _rows_with_sets(block, self.dim)
+                sample.check(block.source, log.batches, log.ids, rows)
+                if not len(rows):
+                    continue
+                if len(rows) < len(log):
+                    block, log = block.take(rows), log.select(rows)
+                log = log.checked(**vars(log) | _offered(block, log.features, log.propensities, arms))
+            yield log
 
     def learnable(self, policy_id: str) -> Learnable:
         """The parts that have rows of a policy."""
-        parts = [part for part in self.parts if part.policies[policy_id]]
-        return Learnable(parts, rows=sum(part.policies[policy_id] for part in parts))
+        parts = [_Part(part, policy_id, self._counting) for part in self.parts if part.policies[policy_id]]
+        rows = sum(part.file.policies[policy_id] for part in parts)
+
+        def sample(task: Task, size: int, executor: Executor | None) -> Sample | None:
+            results = run_shards(partial(_Part.sample, task=task, size=size), parts, executor, label="part")
+            samples = [part for part in results if part is not None]
+            return reduce(add, samples) if samples else None
+
+        return Learnable(parts, rows, sample)
 
     def _map(self, function: Callable[[P], R], items: Sequence[P]) -> Iterator[R]:
         results = run_shards(function, items, self._executor, label="part")
@@ -274,27 +301,27 @@ class ParquetLog:
             files = np.repeat(at, [len(part[0]) for part in columns])
             self._settle(files, *(np.concatenate(column) for column in zip(*columns, strict=True)))
 
-    def _settle(self, files: IntArray, rows: IntArray, batches: IntArray, keys: KeyArray, *told: Any) -> None:
+    def _settle(self, files: IntArray, rows: IntArray, batches: IntArray, keys: KeyArray, *content: Any) -> None:
         """Of several rows of a decision one counts, with the reward that one of them knows."""
         everything = np.column_stack([keys, batches.astype(np.uint64)])
-        copies = deduplicate(everything, *told)
-        _, _, rewards, times = told
+        copies = deduplicate(everything, *content)
+        _, _, rewards, times = content
         wrong, left = copies.wrong[copies.decisions], np.ones(len(rows), dtype=np.bool_)
-        left[copies.kept[~copies.wrong]] = False
+        left[copies.rows[~copies.wrong]] = False
         for batch, name in enumerate(self.batch_names):
-            mine, count = batches == batch, int((batches[copies.kept[copies.wrong]] == batch).sum())
+            mine, count = batches == batch, int((batches[copies.rows[copies.wrong]] == batch).sum())
             self.copies_of += Counter({name: int((mine & left & ~wrong).sum())})
             self.conflicting += Counter({name: count})
             self.conflicting_rows += Counter({name: int((mine & wrong).sum())})
         if wrong.any():
             pair = np.flatnonzero(copies.decisions == copies.decisions[np.flatnonzero(wrong)[0]])[:2]
             self.contradiction = " and ".join(f"{self.parts[files[k]].path}, row {rows[k]}" for k in pair)
-        moved = np.flatnonzero(~copies.wrong & (copies.paid != copies.kept) & ~np.isnan(rewards[copies.paid]))
+        moved = np.flatnonzero(~copies.wrong & (copies.paid != copies.rows) & ~np.isnan(rewards[copies.paid]))
         for file in np.unique(files).tolist():
-            mine = moved[files[copies.kept[moved]] == file]
-            mine = mine[np.argsort(rows[copies.kept[mine]])]
+            mine = moved[files[copies.rows[moved]] == file]
+            mine = mine[np.argsort(rows[copies.rows[mine]])]
             paid = copies.paid[mine]
-            changed = rows[copies.kept[mine]], rewards[paid], times[paid]
+            changed = rows[copies.rows[mine]], rewards[paid], times[paid]
             self.parts[file] = replace(self.parts[file], dropped=np.sort(rows[left & (files == file)]), changed=changed)
 
 
@@ -322,31 +349,31 @@ def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) 
 
 def _hashes(part: PartFile, *, numbers: Mapping[str, int], low: float, high: float) -> FloatArray:
     """Those of the ids of a part that lie between two bounds."""
-    found = [np.zeros(0)]
+    within = [np.zeros(0)]
     for block in part.blocks(["id", "key", "policy"]):
         for name, mine in block.by_policy(numbers):
             mine.check_present("id")
             hashes = _id_hashes(numbers[name], mine.keys())
-            found.append(hashes[(hashes >= low) & (hashes < high)])
-    return np.concatenate(found)
+            within.append(hashes[(hashes >= low) & (hashes < high)])
+    return np.concatenate(within)
 
 
 def _copied_rows(part: PartFile, *, numbers: Mapping[str, int], repeated: FloatArray) -> list[Any]:
     """Rows whose ids occur several times: their numbers, policies and keys, and what :func:`deduplicate` takes."""
     kinds = (np.int64, np.int64, np.uint64, np.uint64, np.uint64, np.float64, np.float64)
-    found: list[list[Any]] = [[np.zeros((0, 2) if at == 2 else 0, dtype=kind) for at, kind in enumerate(kinds)]]
+    copied: list[list[Any]] = [[np.zeros((0, 2) if at == 2 else 0, dtype=kind) for at, kind in enumerate(kinds)]]
     for block in part.blocks([*CHOSEN, "contexts"]):
         for name, mine in block.by_policy(numbers):
             keys = mine.keys()
             hashes = _id_hashes(numbers[name], keys)
             at = np.flatnonzero(repeated[np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)] == hashes)
             if len(at):
-                some = mine.take(at)
-                decided = some.decided(part.dim)
+                rows = mine.take(at)
+                decided = rows.decided(part.dim)
                 content = decided.propensities.view(np.uint64) + row_hashes(decided.features)
-                settled = [content, some.set_hashes(part.dim), decided.rewards, some.times("reward_time")]
-                found.append([some.numbers, np.full(len(at), numbers[name]), decided.keys, *settled])
-    return [np.concatenate(column) for column in zip(*found, strict=True)]
+                settled = [content, rows.set_hashes(part.dim), decided.rewards, rows.times("reward_time")]
+                copied.append([rows.numbers, np.full(len(at), numbers[name]), decided.keys, *settled])
+    return [np.concatenate(column) for column in zip(*copied, strict=True)]
 
 
 def _id_hashes(policy: int, keys: KeyArray) -> FloatArray:
@@ -361,33 +388,33 @@ def _common_dim(parts: Sequence[PartFile]) -> int | None:
     """How many features arms have, in all files that have rows."""
     dims = {part.dim: part.path for part in reversed(parts) if part.rows}
     if len(dims) > 1:
-        (there, other), (here, one) = ((path, dim) for dim, path in [*dims.items()][-2:])
+        (path, dim), (before, expected) = ((path, dim) for dim, path in [*dims.items()][-2:])
         raise FileFormatError(
-            f"{there}: has {other or 'no'} features, and {here} has {one or 'none'}. Name the parts of one log."
+            f"{path}: has {dim or 'no'} features, and {before} has {expected or 'none'}. Name the parts of one log."
         )
     return next(iter(dims), None)
 
 
 def _common_meta(parts: Sequence[PartFile]) -> dict[bytes, bytes]:
     """What is said of a file is said of the log."""
-    found: dict[bytes, bytes] = {}
+    common: dict[bytes, bytes] = {}
     for part in parts:
         for name, text in part.meta.items() if part.rows else ():
-            if found.setdefault(name, text) != text and name == COUNTING:
+            if common.setdefault(name, text) != text and name == COUNTING:
                 raise FileFormatError(
                     f"{part.path}: counts rewards otherwise ({text.decode(errors='replace'):.100}) than the files "
-                    f"before it ({found[name].decode(errors='replace'):.100}). Name the parts of one log."
+                    f"before it ({common[name].decode(errors='replace'):.100}). Name the parts of one log."
                 )
-            if text not in found[name]:
-                found[name] += b"; " + text
-    return found
+            if text not in common[name]:
+                common[name] += b"; " + text
+    return common
 
 
 def _counting(path: str, meta: Mapping[bytes, bytes]) -> tuple[float | None, float | None]:
     """Window and default of rewards, as the experiment that wrote the log has them."""
     try:
-        told = json.loads(meta.get(COUNTING, b"{}"))
-        window, default = (None if told.get(k) is None else float(told[k]) for k in ("window", "default"))
+        counting = json.loads(meta.get(COUNTING, b"{}"))
+        window, default = (None if counting.get(k) is None else float(counting[k]) for k in ("window", "default"))
     except (AttributeError, TypeError, ValueError):
         raise FileFormatError(
             f"{path}: '{COUNTING.decode()}' of its schema must be JSON with window and default."
@@ -409,44 +436,24 @@ def _dim(file: "ParquetFile") -> int | None:
 # blocks of rows as chunks of a decision log
 
 
-def chunks_of(
-    source: Source, blocks: Generator[Block], counting: Mapping[str, Any], *, contexts: bool
-) -> Iterator[DecisionLog]:
-    """One pass over the blocks of a source: all rows with the chosen arms alone, or those of which all arms are known.
+def chosen_log(
+    block: Block, dim: int | None, counting: Mapping[str, Any], learner: Learner | None = None, **shared: Any
+) -> DecisionLog:
+    """The decisions of a block with the chosen arms alone, and the rewards that count.
 
-    ``counting`` has the window, now and default of :func:`~rareswitch.learner.attributed`, as far as they are wanted.
+    ``counting`` has the window, now and default of :meth:`~rareswitch.decisions.DecisionLog.attributed`, as far as they
+    are wanted; ``shared`` is what all chunks of a source have.
     """
-    numbers = {name: number for number, name in enumerate(source.batch_names)}
-    arms, sample = ArmCodes(), KeyedSample(len(numbers))
-    for block in prefetched(blocks):
-        keys, features, propensities, rewards = block.decided(source.dim)
-        expired = None
-        if counting:
-            when: dict[str, Any] = {}
-            if "window" in counting:
-                when = {"times": block.times("time", needed=True), "reward_times": block.times("reward_time")}
-            rewards, _, _, expired = attributed(rewards, **when, **counting)
-        log = DecisionLog.checked(
-            batches=block.policy_numbers(numbers),
-            propensities=propensities,
-            rewards=rewards,
-            expired=expired,
-            features=None if source.dim is None else features,
-            ids=keys,
-            times=block.times("time") if block.has("time") else None,
-            batch_names=source.batch_names,
-            policies=source.policies,
-            estimated=source.estimated,
-        )
-        if contexts:
-            rows = _rows_with_sets(block, source.dim)
-            sample.check(block.source, log.batches, keys, rows)
-            if not len(rows):
-                continue
-            if len(rows) < len(block.numbers):
-                block, log = block.take(rows), log.select(rows)
-            log = DecisionLog.checked(**vars(log) | _offered(block, log.features, log.propensities, arms))
-        yield log
+    keys, features, propensities, rewards = block.decided(dim, learner)
+    return DecisionLog.checked(
+        propensities=propensities,
+        rewards=rewards,
+        features=None if dim is None else features,
+        ids=keys,
+        times=block.times("time", needed="window" in counting) if block.has("time") or "window" in counting else None,
+        reward_times=block.times("reward_time"),
+        **shared,
+    ).attributed(**counting)
 
 
 def _rows_with_sets(block: Block, dim: int | None) -> IntArray:
@@ -455,8 +462,8 @@ def _rows_with_sets(block: Block, dim: int | None) -> IntArray:
         if dim is None:
             raise FileFormatError(f"{block.source}: a log with contexts needs the column 'features' too. Write it.")
         return block.with_sets(dim)
-    told = next((name for name in ("names", "behavior_probs") if block.has(name)), None)
-    return np.zeros(0, dtype=np.int64) if told is None else np.flatnonzero(block.batch.column(told).is_valid())
+    column = next((name for name in ("names", "behavior_probs") if block.has(name)), None)
+    return np.zeros(0, dtype=np.int64) if column is None else np.flatnonzero(block.batch.column(column).is_valid())
 
 
 def _offered(block: Block, features: FloatArray | None, propensities: FloatArray, arms: ArmCodes) -> dict[str, Any]:

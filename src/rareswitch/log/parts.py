@@ -30,8 +30,9 @@ from rareswitch.core import (
     text_keys,
     whole,
 )
+from rareswitch.decisions import row_hashes
 from rareswitch.errors import FileFormatError, InputError
-from rareswitch.learner import Learner, row_hashes
+from rareswitch.learner import Learner
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -265,9 +266,9 @@ class Block(NamedTuple):
         names = column.dictionary.to_pylist()
         rows = np.bincount(column.indices.to_numpy(), minlength=len(names)).tolist()
         for name, count in zip(names, rows, strict=True):
-            told = not known or name in known or name in counts or len(counts) < MOST_POLICIES
+            named = not known or name in known or name in counts or len(counts) < MOST_POLICIES
             if count:
-                counts[name if told else ""] += count
+                counts[name if named else ""] += count
 
     def by_policy(self, known: Mapping[str, int]) -> Iterator[tuple[str, "Block"]]:
         """The rows of each known policy, in the order of their numbers."""
@@ -338,11 +339,11 @@ class Block(NamedTuple):
     def rewards(self) -> FloatArray:
         """(n,) NaN where they are null."""
         pa, _ = pyarrow()
-        given = self.batch.column("reward")
-        if pa.types.is_integer(given.type):
-            whole, rule = given.fill_null(0).to_numpy(), "Beyond 2^53 whole numbers lose digits: use other units."
+        column = self.batch.column("reward")
+        if pa.types.is_integer(column.type):
+            whole, rule = column.fill_null(0).to_numpy(), "Beyond 2^53 whole numbers lose digits: use other units."
             self.refuse((whole > EXACT) | (whole < -EXACT), lambda at: f"has the reward {whole[at]}", rule)
-        column = given.cast(pa.float64(), safe=False)
+        column = column.cast(pa.float64(), safe=False)
         values = column.to_numpy(zero_copy_only=False)
         if not np.isfinite(values).all():
             odd = ~np.isfinite(values) & np.asarray(column.is_valid())
@@ -413,9 +414,9 @@ class Block(NamedTuple):
             arms.check_numbers(flat, np.zeros(len(flat)), name)
         if offered.all():
             return sealed(flat.reshape(*offered.shape, width))
-        found = np.zeros((*offered.shape, width))
-        found[offered] = flat
-        return sealed(found)
+        padded = np.zeros((*offered.shape, width))
+        padded[offered] = flat
+        return sealed(padded)
 
     def sets(self, rows: IntArray, learner: Learner) -> ContextSets:
         """The context sets of some rows, one at least, that have one."""

@@ -1,9 +1,10 @@
 """An experiment's store as a source of decisions, read some rows at a time."""
 
 import json
-import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -11,10 +12,11 @@ import msgspec
 import numpy as np
 
 from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, StoreError, several
-from rareswitch.learner import Rows, Sample, attributed
+from rareswitch.learner import Sample
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.decision_log import ArmCodes, DecisionLog, KeyedSample, prefetched
+from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
 from rareswitch.policy import Policy
 from rareswitch.store import DecisionColumns, Marks, Offers, Slice, Store
 
@@ -37,74 +39,34 @@ class KeptRecord(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A slice of a store."""
+    """Decisions of one policy in a store, which can be read in another process."""
 
     slice: Slice
+    policy_id: str
+    dim: int
+    #: Window, now and default of rewards, as far as they are wanted.
+    counting: Mapping[str, float | None]
 
-    def read(self, task: Task) -> Iterator[Rows]:
-        """Its decisions."""
-        columns = self.slice.read()
-        check_dim(columns.features, task.learner.dim)
-        yield Rows(
-            ids=columns.keys,
-            policy_id=task.policy_id,
-            features=columns.features,
+    def read(self, task: Task) -> Iterator[DecisionLog]:
+        """Those that a learner sums."""
+        yield self.log(self.slice.read())
+
+    def log(self, columns: DecisionColumns) -> DecisionLog:
+        """Decisions with the chosen arms alone, and the rewards that count."""
+        if columns.features.shape[1] != self.dim:
+            raise StoreError(
+                f"stored decisions have {columns.features.shape[1]} features, and the learner is for {self.dim}: the "
+                "store was changed by something else."
+            )
+        return DecisionLog.checked(
+            propensities=columns.propensities,
             rewards=columns.rewards,
-            times=columns.times if task.timed else None,
-            reward_times=columns.reward_times if task.timed else None,
-        )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class StoredBatch:
-    """The decisions of one policy of an experiment, up to marks: what :func:`~rareswitch.log.summarize` takes.
-
-    Examples
-    --------
-    >>> from rareswitch.core import id_keys, key_bytes
-    >>> from rareswitch.learner import make_learner
-    >>> from rareswitch.log import summarize
-    >>> from rareswitch.store import DecisionRow, RewardRow, VersionRow, open_store
-    >>> learner, store = make_learner("foresight", dim=1), open_store("memory:", "spring")
-    >>> store.create("{}", VersionRow(1, b"", b"", b"", "{}", "", 0.0))
-    >>> (key,), one, state = key_bytes(id_keys([7])), np.ones(1).tobytes(), learner.begin()
-    >>> row = DecisionRow(key, "7", 1, "banner", 0, 1.0, one, bytes(16), time=0.0, rank=0.5, contexts=one)
-    >>> _ = store.add_decisions([row]), store.add_rewards([RewardRow(key, "7", "", 0.25, time=60.0)])
-    >>> summarize(learner, state, StoredBatch(store=store, version=1, upto=Marks(1, 1)))
-    <summary of policy ...: 1 decision, 1 rewarded, 0 missing>
-    """
-
-    store: Store
-    #: Number of the policy that decided.
-    version: int
-    upto: Marks
-    #: Whether several rewards of a decision are summed.
-    sums: bool = False
-    #: Of rewards, in seconds: those that came later are not summed, where others came in time.
-    window: float | None = None
-
-    def learnable(self, policy_id: str) -> Learnable:
-        """Its slices, which are only summed, as ids occur once; and the sample that the store has an index for."""
-        slices = self.store.slices(self.version, self.upto, sums=self.sums, window=self.window)
-        return Learnable([_Part(part) for part in slices], self._sample)
-
-    def _sample(self, task: Task, size: int) -> Sample | None:
-        """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""
-        kept, dim = self.store.sample(self.version, self.upto), task.learner.dim
-        keys, sets = list[KeyArray](), list[FloatArray]()
-        while len(sets) < size and (some := list(islice(kept, size - len(sets)))):
-            words = keys_of_bytes(b"".join(key for key, _ in some), len(some))
-            for at in task.sampled(words).tolist():
-                key, arms = some[at]
-                if not arms or len(arms) % (8 * dim):
-                    raise _odd_size(f"the decision with the key {key.hex()}", len(arms), dim)
-                keys.append(words[at])
-                sets.append(np.frombuffer(arms, dtype="<f8").reshape(-1, dim))
-        if not sets:
-            return None
-        found = ContextSets.from_ragged(sets)
-        task.learner.check(Sets(found.contexts, found.available, False))
-        return Sample.of(size, np.array(keys), found)
+            features=columns.features,
+            ids=columns.keys,
+            times=columns.times,
+            reward_times=columns.reward_times,
+            batch_names=(self.policy_id,),
+        ).attributed(**self.counting)
 
 
 class StoredLog:
@@ -143,7 +105,6 @@ class StoredLog:
 
     estimated = ""
     cautions: tuple[str, ...] = ()
-    open_from = math.inf
 
     def __init__(
         self,
@@ -161,23 +122,20 @@ class StoredLog:
     ) -> None:
         self.store, self.dim, self.keeps_records = store, dim, keeps_records
         self.upto = store.marks() if upto is None else upto
-        self._window, self._sums = window, sums
+        self._sums = sums
         counts = {count.version: count for count in store.counts(self.upto) if only in (None, count.version)}
         #: How many there are.
         self.decisions = sum(count.decisions for count in counts.values())
-        if not counts:
-            raise EmptySetError(
-                f"experiment '{store.name}' has not decided anything yet: there is nothing to evaluate."
-            )
-        check_newest(store, max(counts), len(policies))
+        check_newest(store, max(counts, default=0), len(policies))
         self._batches = {version: number for number, version in enumerate(counts)}
+        self._versions = {policy.id: version for version, policy in enumerate(policies, 1) if version in counts}
         self.batch_names = tuple(policies[version - 1].id for version in counts)
         #: Of all versions in order, those too that have not decided yet.
         self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies}
-        self._counting: dict[str, Any] = {"default": default, "window": window}
+        self._counting: dict[str, float | None] = {"default": default, "window": window}
         if window is not None:
-            self._counting["now"] = max(count.last_time for count in counts.values()) if now is None else now
-            self.open_from = self._counting["now"] - window
+            last = max((count.last_time for count in counts.values()), default=None)
+            self._counting["now"] = last if now is None else now
         if default is not None and window is None:
             self.cautions = (
                 f"there is no window, so that a decision without a reward counts as {default:g} at once, also where "
@@ -189,11 +147,23 @@ class StoredLog:
         batches = len(self.batch_names)
         return f"<log of {self.store.name}: {several(self.decisions, 'decision')}, {several(batches, 'batch')}>"
 
+    def learnable(self, policy_id: str) -> Learnable:
+        """The decisions of one policy in slices, and the sample that the store has an index for."""
+        version = self._versions.get(policy_id)
+        parts = [] if version is None else [*self._parts(version)]
+        return Learnable(parts, sum(part.slice.rows for part in parts), partial(self._sample, version))
+
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
+        if not self._batches:
+            raise EmptySetError(
+                f"experiment '{self.store.name}' has not decided anything yet: there is nothing to evaluate."
+            )
         arms, sample = ArmCodes(), KeyedSample(len(self.batch_names))
-        for batch, columns in prefetched(self._columns(contexts)):
-            log = self._log(batch, columns)
+        for batch, part, columns in prefetched(self._columns(contexts)):
+            log = part.log(columns)
+            batches = {"batches": np.full(len(log), batch), "batch_names": self.batch_names, "policies": self.policies}
+            log = log.checked(**vars(log) | batches)
             if columns.offers is not None:
                 rows = columns.offers.rows
                 sample.check(f"the decisions of {self.store.name}", log.batches, log.ids, rows)
@@ -207,28 +177,37 @@ class StoredLog:
         texts = self.store.records(key_bytes(ids))
         return [None if text is None else msgspec.json.decode(text, type=KeptRecord) for text in texts]
 
-    def _columns(self, contexts: bool) -> Generator[tuple[int, DecisionColumns]]:
+    def _parts(self, version: int, *, contexts: bool = False) -> Iterator[_Part]:
+        counting = {"sums": self._sums, "window": self._counting["window"], "contexts": contexts}
+        for part in self.store.slices(version, self.upto, **counting):  # type: ignore[arg-type]
+            yield _Part(part, self.batch_names[self._batches[version]], self.dim, self._counting)
+
+    def _columns(self, contexts: bool) -> Generator[tuple[int, _Part, DecisionColumns]]:
         """The decisions batch by batch, as the store has them."""
         for version, batch in self._batches.items():
-            how = {"sums": self._sums, "window": self._window, "contexts": contexts}
-            for part in self.store.slices(version, self.upto, **how):  # type: ignore[arg-type]
-                yield batch, part.read()
+            for part in self._parts(version, contexts=contexts):
+                yield batch, part, part.slice.read()
 
-    def _log(self, batch: int, columns: DecisionColumns) -> DecisionLog:
-        """Decisions of one batch with the chosen arms alone."""
-        check_dim(columns.features, self.dim)
-        counted = attributed(columns.rewards, times=columns.times, reward_times=columns.reward_times, **self._counting)
-        return DecisionLog.checked(
-            propensities=columns.propensities,
-            rewards=counted.rewards,
-            expired=counted.expired,
-            features=columns.features,
-            ids=columns.keys,
-            times=columns.times,
-            batches=np.full(len(columns.rewards), batch),
-            batch_names=self.batch_names,
-            policies=self.policies,
-        )
+    def _sample(self, version: int | None, task: Task, size: int, executor: Executor | None) -> Sample | None:
+        """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""
+        stored = iter(()) if version is None else self.store.sample(version, self.upto)
+        keys, sets = list[KeyArray](), list[FloatArray]()
+        while len(sets) < size and (rows := list(islice(stored, size - len(sets)))):
+            words = keys_of_bytes(b"".join(key for key, _ in rows), len(rows))
+            for at in task.sampled(words).tolist():
+                key, arms = rows[at]
+                if not arms or len(arms) % (8 * self.dim):
+                    raise StoreError(
+                        f"the decision with the key {key.hex()} has contexts of {len(arms)} bytes, and arms of "
+                        f"{self.dim} features take {8 * self.dim} each: the store was changed by something else."
+                    )
+                keys.append(words[at])
+                sets.append(np.frombuffer(arms, dtype="<f8").reshape(-1, self.dim))
+        if not sets:
+            return None
+        offered = ContextSets.from_ragged(sets)
+        task.learner.check(Sets(offered.contexts, offered.available, False))
+        return Sample.of(size, np.array(keys), offered)
 
     def _with_offers(self, log: DecisionLog, offers: Offers, arms: ArmCodes) -> DecisionLog:
         """The same decisions with all that was offered."""
@@ -268,19 +247,3 @@ class StoredLog:
                 f"decision {offers.ids[at]} of '{self.store.name}' has arms, a propensity or features that cannot be "
                 f"those of a decision among arms of {self.dim} features: the store was changed by something else."
             )
-
-
-def check_dim(features: FloatArray, dim: int) -> None:
-    """Refuse vectors that are of another length than those of the learner."""
-    if features.shape[1] != dim:
-        raise StoreError(
-            f"stored decisions have {features.shape[1]} features, and the learner is for {dim}: the store was changed "
-            "by something else."
-        )
-
-
-def _odd_size(which: str, size: int, dim: int) -> StoreError:
-    return StoreError(
-        f"{which} has contexts of {size} bytes, and arms of {dim} features take {8 * dim} each: the store was changed "
-        "by something else."
-    )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TextIO, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,9 +31,12 @@ from rareswitch.core import (
     read_table,
     replacing,
 )
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Features, frame_columns
-from rareswitch.log.decision_log import DecisionLog
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
 
 V = TypeVar("V")
 #: How the key of a text id is written, of which the text itself is not kept.
@@ -106,6 +109,25 @@ def read_csv(path: str | Path, *, columns: ColumnNames | None = None, **options:
     ['12', '7']
     """
     return log_of_table(read_table(path), columns, **options).log
+
+
+def from_frame(
+    frame: "IntoDataFrame | Sequence[Mapping[str, TableCell]]",
+    *,
+    columns: ColumnNames | None = None,
+    **options: Unpack[TableOptions],
+) -> DecisionLog:
+    """A log of a frame of pandas, polars or Arrow, or of a list of records: a row a decision, as in :func:`read_csv`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"item": ["shirt", "shoe", "shirt"], "click": [1, 0, None], "p": [0.25, 0.5, 0.25]})
+    >>> log = from_frame(frame, columns={"arm": "item", "reward": "click", "propensity": "p"})
+    >>> log, log.chosen_names
+    (<decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>, ['shirt', 'shoe', 'shirt'])
+    """
+    return log_of_table(Table.of("frame", frame_columns("frame", frame)), columns, **options).log
 
 
 class TableLog(NamedTuple):

@@ -20,12 +20,10 @@ from rareswitch.core import (
     making_file,
     pyarrow,
     seal_footer,
-    vector,
     whole,
 )
+from rareswitch.decisions import Column, DecisionLog
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
-from rareswitch.learner import Rows, in_seconds
-from rareswitch.log.decision_log import Column, DecisionLog
 from rareswitch.log.parts import COUNTING, ESTIMATED, MORE, ROWS, log_schema
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, reward_value
 
@@ -103,7 +101,7 @@ class LogWriter:
         propensities: ArrayLike,
         rewards: Column,
         contexts: Mapping[Any, ArrayLike] | None = None,
-        times: ArrayLike | None = None,
+        times: Column | None = None,
         reward_times: Column | None = None,
     ) -> None:
         """Add rows.
@@ -124,10 +122,13 @@ class LogWriter:
             (n,) seconds or datetime64: when each was decided, and when its reward came; kept as seconds.
         """
         pa, _ = pyarrow()
-        rows = Rows(
+        if not len(ids):
+            return
+        log = DecisionLog(
             ids=ids,
-            policy_id=self.policy_id,
+            batch_names=[self.policy_id],
             features=features,
+            propensities=propensities,
             rewards=rewards,
             times=times,
             reward_times=reward_times,
@@ -136,20 +137,17 @@ class LogWriter:
         strings = any(isinstance(name, str) for name in names)
         if strings and not all(isinstance(name, str) for name in names):
             raise ShapeError("the ids of a part are numbers or strings; these are both. Pass str(id) for all of them.")
-        if rows.features.shape[1] != self.dim:
-            raise ShapeError(f"features must have shape {(len(rows), self.dim)}; got {rows.features.shape}.")
-        chances = vector("propensities", propensities, len(rows))
-        if len(rows) and not (chances.min() > 0.0 and chances.max() <= 1.0):
-            raise ParameterError(f"propensities must lie in (0, 1]; got {chances.min()} to {chances.max()}.")
-        late = np.full(len(rows), np.nan) if rows.reward_times is None else in_seconds(rows.reward_times)
+        if log.dim != self.dim:
+            raise ShapeError(f"features must have shape {(len(log), self.dim)}; got {np.shape(features)}.")
+        late = np.full(len(log), np.nan) if log.reward_times is None else log.reward_times
         columns = {
             "id": names,
-            "policy": _coded(np.zeros(len(rows)), [self.policy_id]),
-            "features": rows.features,
-            "propensity": chances,
-            "reward": pa.array(rows.rewards, from_pandas=True),
+            "policy": _coded(log.batches, log.batch_names),
+            "features": log.features,
+            "propensity": log.propensities,
+            "reward": pa.array(log.rewards, from_pandas=True),
             "contexts": self._sets(names, contexts or {}),
-            "time": None if rows.times is None else in_seconds(rows.times),
+            "time": None if log.times is None else pa.array(log.times, from_pandas=True),
             "reward_time": pa.array(late, from_pandas=True),
         }
         self.add(_table(columns, strings=strings, times=times is not None))

@@ -11,8 +11,9 @@ from rareswitch.belief import Posterior, planning
 from rareswitch.belief.planning import SCALES, Stage, best_columns, plan, prospects, spread, unseen_directions
 from rareswitch.belief.posterior import Link
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
+from rareswitch.decisions import DecisionLog
 from rareswitch.lab.distributions import Gaussian
-from rareswitch.learner import Foresight, Rows, State, Summary
+from rareswitch.learner import Foresight, State, Summary
 from rareswitch.policy import Blend, PosteriorDraws
 
 RNG = np.random.default_rng(5)
@@ -204,7 +205,7 @@ def test_a_plan_knows_what_the_belief_rests_on(
     def summary(state: State, count: int) -> Summary:
         x = rng.standard_normal((count, 3, 2))
         made = state.policy.decide(x, ids=range(state.start, state.start + count), seed=1)
-        return learner.summarize(state, Rows.of(x, made, rng.standard_normal(count)))
+        return learner.summarize(state, DecisionLog.of(x, made, rng.standard_normal(count)))
 
     state = learner.begin(warm=summary(learner.begin(), 30))
     for count in (40, 50):
@@ -266,7 +267,7 @@ def before_a_late_arm(noise: float = 0.3) -> State:
         means = np.array([0.0, 0.5, 1.5])[decisions.arms]
         rewards = means + noise * normals(1, "noise", first, stop - first)[:, 0]
         state = learner.next(
-            state, learner.summarize(state, Rows.of(contexts, decisions, rewards)), forecast=[700, 700]
+            state, learner.summarize(state, DecisionLog.of(contexts, decisions, rewards)), forecast=[700, 700]
         )
     return state
 

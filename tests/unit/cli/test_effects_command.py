@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation import effects
-from rareswitch.log import DecisionLog, read, write
+from rareswitch.log import read, write
 
 
 @pytest.fixture

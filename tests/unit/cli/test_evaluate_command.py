@@ -11,10 +11,11 @@ import pytest
 
 from rareswitch.cli import main
 from rareswitch.cli.logs import ESTIMATORS, RULES
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation import ESTIMATORS as KNOWN_ESTIMATORS
 from rareswitch.evaluation import RULES as KNOWN_RULES
 from rareswitch.experiment import create, open_experiment
-from rareswitch.log import DecisionLog, write
+from rareswitch.log import write
 from rareswitch.policy import save_policy
 
 HERE = ("spring.db", "banner")

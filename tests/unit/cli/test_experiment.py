@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.decisions import DecisionLog
 from rareswitch.experiment import open_experiment
 from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
-from rareswitch.log import DecisionLog, write
+from rareswitch.log import write
 
 HERE = ("spring.db", "banner")
 CREATE = (

@@ -9,8 +9,9 @@ import pytest
 
 from rareswitch.core import codec
 from rareswitch.core.codec import pack, unpack
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError
-from rareswitch.learner import Foresight, Rows, State, summaries_from_bytes
+from rareswitch.learner import Foresight, State, summaries_from_bytes
 from rareswitch.policy import Policy
 from reference.hostile import resealed
 
@@ -20,7 +21,7 @@ def state() -> State:
     begun = learner.begin()
     contexts = np.random.default_rng(1).standard_normal((20, 4, 3))
     decisions = begun.policy.decide(contexts, ids=range(20), seed=1)
-    return learner.next(begun, learner.summarize(begun, Rows.of(contexts, decisions, np.arange(20.0))))
+    return learner.next(begun, learner.summarize(begun, DecisionLog.of(contexts, decisions, np.arange(20.0))))
 
 
 DATA = codec.to_bytes(state())

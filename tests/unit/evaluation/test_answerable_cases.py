@@ -17,7 +17,7 @@ from rareswitch import Always, DecisionLog, Rewards, create, effects, evaluate
 from rareswitch.core import BoolArray, FloatArray
 from rareswitch.errors import RareswitchError
 from rareswitch.evaluation.results import Difference, Effect, Value
-from rareswitch.log import read_csv
+from rareswitch.log import from_frame, read_csv
 
 Answer = Value | Effect | Difference
 
@@ -83,7 +83,7 @@ def records(source: DecisionLog, slots: Iterable[Any] = repeat(0)) -> list[dict[
 
 def frame(rows: list[dict[str, Any]], *, p: str | None = "p", **options: Any) -> DecisionLog:
     names = {"arm": "item", "reward": "click", "id": "visit", "propensity": p}
-    return DecisionLog.from_frame(rows, columns=names, **options)
+    return from_frame(rows, columns=names, **options)
 
 
 def csv(path: Path, seed: int, contradictions: int = 0) -> DecisionLog:

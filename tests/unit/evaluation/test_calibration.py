@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally, Calibration, binomial_tails
-from rareswitch.log import DecisionLog
 
 
 def drawn(logging: FloatArray, rng: np.random.Generator) -> Any:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation import Always
 from rareswitch.evaluation.candidates import named_candidates, played
 from rareswitch.features import Arms, Features, Number
-from rareswitch.log import DecisionLog
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
 

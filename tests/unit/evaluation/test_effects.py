@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, ParameterError, ShapeError
 from rareswitch.evaluation import Effects, effects
 from rareswitch.evaluation.scoring import ArmMeans
 from rareswitch.features import Arms, Category, Features, Flag, Number, Vector
-from rareswitch.log import DecisionLog
 from rareswitch.policy import Blend, Policy, PosteriorDraws
 
 #: A test that should pass does so with this probability, less one.
@@ -283,7 +283,7 @@ class Chunked:
         self._log, self._size = log, size
         self.batch_names, self.estimated, self.dim = log.batch_names, log.estimated, log.dim
         self.policies: Mapping[str, Policy] = log.policies
-        self.cautions, self.open_from = log.cautions, log.open_from
+        self.cautions = log.cautions
 
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         for first in range(0, len(self._log), self._size):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation.intervals import term_of
 from rareswitch.evaluation.scoring import (
     ESTIMATORS,
@@ -14,7 +15,6 @@ from rareswitch.evaluation.scoring import (
     halves,
     row_scores,
 )
-from rareswitch.log import DecisionLog
 
 RNG = np.random.default_rng(5)
 

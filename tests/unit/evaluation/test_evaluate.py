@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.evaluation import Always, evaluate, lift_of
 from rareswitch.experiment import Rewards, create
-from rareswitch.log import DecisionLog, export_parts
+from rareswitch.log import export_parts
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 
 COUNT, ARMS, DIM = 6000, 4, 3
@@ -133,7 +134,7 @@ def test_chunks_make_no_difference() -> None:
 
     class Parts:
         batch_names, policies, estimated, dim = log.batch_names, log.policies, log.estimated, log.dim
-        cautions, open_from = log.cautions, log.open_from
+        cautions = log.cautions
 
         def chunks(self, *, contexts: bool = True) -> Any:
             for first in range(0, COUNT, 700):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch.core import id_keys
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
 from rareswitch.evaluation import combined, few_rewards, term_of
@@ -19,7 +20,7 @@ from rareswitch.experiment.results import UpdatePlan, UpdateReport
 from rareswitch.experiment.update import rejections
 from rareswitch.experiment.versions import plan_to_text
 from rareswitch.lab.worlds import make_world
-from rareswitch.log import DecisionLog, HeldOut
+from rareswitch.log import HeldOut
 from rareswitch.planning import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 

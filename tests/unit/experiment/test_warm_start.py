@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from rareswitch.core import Stats
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.experiment import WarmStart, copy_experiment, create, open_experiment
 from rareswitch.experiment.audit import verify_versions
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import LinearWorld
-from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
-from rareswitch.log import DecisionLog, summarize_source, write
+from rareswitch.learner import LEARNERS, Foresight, Learner, State, make_learner, state_from_bytes, state_to_bytes
+from rareswitch.log import summarize_source, write
 from rareswitch.planning import known_regret
 from rareswitch.policy import MinPropensity, new_key
 from reference.loop import BEGIN_WITH_LOGS
@@ -40,7 +41,7 @@ def played(learner: Learner, state: State, seed: int, count: int) -> State:
     drawn = WORLD.draw(count, seed=seed, first=state.start)
     made = state.policy.decide(drawn.contexts, ids=range(state.start, state.start + count), seed=seed)
     rewards = WORLD.rewards(drawn.means[np.arange(count), made.arms], seed=seed, first=state.start)
-    return learner.next(state, learner.summarize(state, Rows.of(drawn.contexts, made, rewards)))
+    return learner.next(state, learner.summarize(state, DecisionLog.of(drawn.contexts, made, rewards)))
 
 
 def close(one: Stats, other: Stats) -> bool:
@@ -88,12 +89,12 @@ def test_late_rewards_do_not_lose_the_log() -> None:
     drawn = WORLD.draw(60, seed=1)
     made = state.policy.decide(drawn.contexts, ids=range(60), seed=1)
     rewards = WORLD.rewards(drawn.means[np.arange(60), made.arms], seed=1)
-    rows = Rows.of(drawn.contexts, made, rewards)
-    half = Rows.of(drawn.contexts, made, np.where(np.arange(60) < 30, rewards, np.nan))
+    rows = DecisionLog.of(drawn.contexts, made, rewards)
+    half = DecisionLog.of(drawn.contexts, made, np.where(np.arange(60) < 30, rewards, np.nan))
     second = learner.next(state, learner.summarize(state, half))
     more = WORLD.draw(60, seed=1, first=60)
     then = second.policy.decide(more.contexts, ids=range(60, 120), seed=1)
-    batch = learner.summarize(second, Rows.of(more.contexts, then, np.zeros(60)))
+    batch = learner.summarize(second, DecisionLog.of(more.contexts, then, np.zeros(60)))
     third = learner.next(second, batch, late=[learner.summarize(second, rows)])
     assert third.sums[0].count == ROWS + 120
     assert state.warm is not None

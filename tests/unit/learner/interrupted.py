@@ -7,19 +7,22 @@ after that, and says the id of its policy.
 import sys
 from types import TracebackType
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Foresight, Rows, State, state_to_bytes
+from rareswitch.learner import Foresight, State, state_to_bytes
 
 LEARNER = Foresight(dim=5, grid=[400, 2000, 8000, 20_000])
 WORLD = make_world("gaussian", dim=5, arms=8, noise=0.5)
 
 
-def batch() -> tuple[State, Rows]:
+def batch() -> tuple[State, DecisionLog]:
     """The first batch: a state, and what came of it."""
     state = LEARNER.begin()
     rounds = WORLD.draw(400, seed=1)
     decisions = state.policy.decide(rounds.contexts, ids=range(400), seed=1)
-    return state, Rows.of(rounds.contexts, decisions, WORLD.rewards(rounds.means[range(400), decisions.arms], seed=1))
+    return state, DecisionLog.of(
+        rounds.contexts, decisions, WORLD.rewards(rounds.means[range(400), decisions.arms], seed=1)
+    )
 
 
 def inside(traceback: TracebackType | None) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rareswitch.core import ContextSets, sample_order
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Gaussian, OneBig, VaryingArms
@@ -18,7 +19,6 @@ from rareswitch.learner import (
     CertifiedMixture,
     CoreLearning,
     Learner,
-    Rows,
     make_learner,
     paper_design_grid,
     warm_start,
@@ -161,14 +161,15 @@ def test_one_half_of_a_batch_is_summed_and_the_other_sampled() -> None:
     assert 0 < first.sum() < len(rows) == 100
     assert summary.decided == summary.rewarded == 100
     assert summary.stats[0].count == first.sum()
+    assert rows.features is not None
     chosen = rows.features[first]
     np.testing.assert_allclose(summary.stats[0].gram, chosen.T @ chosen)
     other = np.flatnonzero(~first)
     expected = other[np.argsort(sample_order(rows.ids[other]))][:10]
     assert summary.sample is not None
     np.testing.assert_array_equal(summary.sample.keys, rows.ids[expected])
-    assert rows.sets is not None
-    np.testing.assert_array_equal(summary.sample.sets.contexts, rows.sets.contexts[expected])
+    assert rows.contexts is not None
+    np.testing.assert_array_equal(summary.sample.sets.contexts, rows.contexts[expected])
 
 
 def test_the_designer_is_shown_what_the_policy_leaves() -> None:
@@ -198,7 +199,7 @@ def test_a_designer_without_sets_leaves_the_first_design() -> None:
     learner = BatchLinUCBDG(dim=3, arms=5, horizon=450)
     state = learner.begin()
     rows = rows_of(state, WORLDS["gaussian"], 1)
-    bare = Rows(ids=rows.ids, policy_id=rows.policy_id, features=rows.features, rewards=rows.rewards)
+    bare = rows.without_offers()
     assert learner.next(state, learner.summarize(state, bare)).policy.sampler is learner.g_optimal
 
 
@@ -236,7 +237,7 @@ def test_how_sets_are_padded_does_not_change_what_is_learned(name: str) -> None:
         for k, (x, mask) in enumerate([(contexts, available), (packed, full)]):
             decisions = states[k].policy.decide(x, mask, ids=ids, seed=1)
             means = x[np.arange(count), decisions.arms] @ [0.8, 0.0, -0.4]
-            rows = Rows.of(x, decisions, means + 0.1 * np.sin(np.arange(count)), mask)
+            rows = DecisionLog.of(x, decisions, means + 0.1 * np.sin(np.arange(count)), mask)
             states[k] = learner.next(states[k], learner.summarize(states[k], rows))
         assert states[0].policy.id == states[1].policy.id
 

@@ -1,6 +1,7 @@
 """When the next policy is due: growing determinants and lessons, by features alone."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from rareswitch import simulate
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.worlds import World, make_world
-from rareswitch.learner import OFUL, DeterminantGrowth, Learner, Rows, make_learner
+from rareswitch.learner import OFUL, DeterminantGrowth, Learner, make_learner
 from reference.loop import rows_of
 
 NOISE = 0.4
@@ -43,8 +44,8 @@ def test_the_clock_never_looks_at_rewards() -> None:
     rows = rows_of(state, world, 1, count=3)
     later = state.policy.decide(rounds.contexts[3:], ids=range(3, 200), seed=1)
     for reward in (0.0, 1.0):
-        told = Rows(ids=rows.ids, policy_id=rows.policy_id, features=rows.features, rewards=np.full(3, reward))
-        assert learner.due(state, rounds.contexts[3:], later, learner.summarize(state, told)) == due - 3
+        rewarded = replace(rows, rewards=np.full(3, reward))
+        assert learner.due(state, rounds.contexts[3:], later, learner.summarize(state, rewarded)) == due - 3
 
 
 @pytest.mark.parametrize("name", LOOKING)

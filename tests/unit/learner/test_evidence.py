@@ -12,9 +12,10 @@ from scipy import stats as scipy_stats
 from rareswitch.belief import Posterior, posterior
 from rareswitch.belief.posterior import CHANCE, NOTHING, WIDEST, ModelCheck, innovation, vague_where_unknown
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
+from rareswitch.decisions import DecisionLog
 from rareswitch.experiment import create
 from rareswitch.lab.worlds import Rounds, make_world
-from rareswitch.learner import Foresight, Rows, State
+from rareswitch.learner import Foresight, State
 from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of
@@ -191,7 +192,7 @@ def played(learner: Foresight, thetas: list[list[float]], clicks: bool = False) 
         paid = means + 0.1 * rng.standard_normal(200)
         if clicks:
             paid = (rng.random(200) < 1.0 / (1.0 + np.exp(-means))).astype(np.float64)
-        state = learner.next(state, learner.summarize(state, Rows.of(X[k], made, paid)), forecast=[300, 900])
+        state = learner.next(state, learner.summarize(state, DecisionLog.of(X[k], made, paid)), forecast=[300, 900])
     return state
 
 

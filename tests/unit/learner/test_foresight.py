@@ -9,11 +9,12 @@ import pytest
 from rareswitch import simulate
 from rareswitch.belief import Posterior, posterior
 from rareswitch.belief.planning import SCALES, Plan
-from rareswitch.core import ContextSets, FloatArray, inverse_root, sample_order, uniforms
+from rareswitch.core import ContextSets, FloatArray, inverse_root, uniforms
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError
 from rareswitch.lab.worlds import Rounds, make_world
-from rareswitch.learner import Foresight, Rows, geometric_grid
+from rareswitch.learner import Foresight, geometric_grid
 from rareswitch.learner import foresight as room
 from rareswitch.learner.foresight import default_grid
 from rareswitch.policy import Blend, PosteriorDraws
@@ -172,32 +173,11 @@ def test_a_plan_needs_sets() -> None:
     learner = Foresight(dim=3, horizon=1000, intercept=False)
     state = learner.begin()
     rows = rows_of(state, WORLD, 1)
-    bare = Rows(ids=rows.ids, policy_id=rows.policy_id, features=rows.features, rewards=rows.rewards)
+    bare = rows.without_offers()
     with pytest.raises(BatchError, match=r"foresight plans with a sample of the context sets .* and there are none"):
         learner.next(state, learner.summarize(state, bare))
     # a greedy last batch does not
     assert learner.next(state, learner.summarize(state, bare), forecast=[500]).batch_sizes == (500,)
-
-
-def test_sets_of_a_sample_are_enough() -> None:
-    """Rows may leave out all sets but those with the smallest hashes."""
-    learner = Foresight(dim=3, grid=[500, 1000, 2000], intercept=False)
-    state = learner.begin()
-    rows = rows_of(state, WORLD, 1)
-    assert rows.sets is not None
-    size = learner.sample_size(state)
-    assert size == 200
-    places = np.sort(np.argsort(sample_order(rows.ids))[:size])
-    few = Rows(
-        ids=rows.ids,
-        policy_id=rows.policy_id,
-        features=rows.features,
-        rewards=rows.rewards,
-        sets=rows.sets[places],
-        places=places,
-    )
-    one, other = (learner.next(state, learner.summarize(state, given)) for given in (rows, few))
-    assert one.policy.id == other.policy.id
 
 
 def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +204,7 @@ def test_rewards_that_are_all_equal_leave_nothing_but_rounding(constant: float) 
             decisions = state.policy.decide(contexts, ids=[f"{week}.{k}" for k in range(count)], seed=1)
             means = contexts[np.arange(count), decisions.arms] @ theta
             rewards = np.full(count, constant) if week == 0 else means + 0.3 * rng.standard_normal(count)
-            state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, rewards)))
+            state = learner.next(state, learner.summarize(state, DecisionLog.of(contexts, decisions, rewards)))
             assert week > 0 or not state.policy.eliminations
         # the best of four arms is worth 1.03·‖θ‖/2 = 0.35, with a spread of 0.24, so that the mean of 500 is known to
         # 0.011; a run that is stuck on what rounding left is worth no more than a random arm, 0

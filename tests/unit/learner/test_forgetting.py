@@ -11,7 +11,8 @@ import pytest
 from rareswitch.belief import Posterior
 from rareswitch.belief.posterior import expanded, logistic, logistic_posterior
 from rareswitch.core import FloatArray, Stats
-from rareswitch.learner import Foresight, Rows, State, Summary
+from rareswitch.decisions import DecisionLog
+from rareswitch.learner import Foresight, State, Summary
 from rareswitch.learner.foresight import LOGISTIC
 from rareswitch.learner.state import faded
 from rareswitch.policy import Blend, PosteriorDraws
@@ -54,12 +55,10 @@ def after(learner: Foresight, thetas: list[list[float]], late: float | None = No
         paid = X[k][np.arange(200), made.arms] @ theta + 0.1 * RNG.standard_normal(200)
         if clicks:
             paid = (RNG.random(200) < logistic(paid)).astype(np.float64)
-        rows = Rows.of(X[k], made, paid)
+        rows = DecisionLog.of(X[k], made, paid)
         again: list[Summary] = []
         if late is not None and k == len(thetas) - 1 and first is not None:
-            corrected = Rows(
-                ids=first.ids, policy_id=first.policy_id, features=first.features, rewards=first.rewards * late
-            )
+            corrected = replace(first, rewards=first.rewards * late)
             again = [learner.summarize(state, corrected)]
         first = rows if first is None else first
         state = learner.next(state, learner.summarize(state, rows), late=again, forecast=[300])

@@ -12,7 +12,7 @@ from rareswitch.core import FloatArray, context_sets
 from rareswitch.errors import ParameterError, UnsuitableError
 from rareswitch.lab.rivals import SupLinRel
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import RarelySwitchSupLinUCB, Rows, SupLinUCB
+from rareswitch.learner import RarelySwitchSupLinUCB, SupLinUCB
 from rareswitch.learner.rule import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy
 from reference.loop import rows_of
@@ -131,19 +131,9 @@ def test_layers_need_the_arms_that_were_offered(kind: Any) -> None:
     learner = sized(kind, world)
     state = learner.begin()
     rows = rows_of(state, world, 1, count=10)
-    assert rows.sets is not None
     assert sum(stats.count for stats in learner.summarize(state, rows).stats) == 10
-    for sets, places in ((None, None), (rows.sets[:9], np.arange(9))):
-        bare = Rows(
-            ids=rows.ids,
-            policy_id=rows.policy_id,
-            features=rows.features,
-            rewards=rows.rewards,
-            sets=sets,
-            places=places,
-        )
-        with pytest.raises(UnsuitableError, match="each row must have its context set"):
-            learner.summarize(state, bare)
+    with pytest.raises(UnsuitableError, match="each row must have its context set"):
+        learner.summarize(state, rows.without_offers())
 
 
 def test_layers_are_taught_by_the_arms_that_survive() -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from rareswitch.core import Stats
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import BatchError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import (
     BatchLinUCB,
     Foresight,
     Learner,
-    Rows,
     State,
     make_learner,
     state_from_bytes,
@@ -46,12 +46,12 @@ def made(name: str, **settings: Any) -> Learner:
     return make_learner(name, **{key: value for key, value in usual.items() if key in takes(name)})
 
 
-def incomplete(rows: Rows, every: int = 3) -> Rows:
+def incomplete(rows: DecisionLog, every: int = 3) -> DecisionLog:
     """The rows without every third reward."""
     return replace(rows, rewards=np.where(np.arange(len(rows)) % every == 0, np.nan, rows.rewards))
 
 
-def batches(name: str, first: Any = incomplete) -> tuple[Learner, Rows, State, Rows]:
+def batches(name: str, first: Any = incomplete) -> tuple[Learner, DecisionLog, State, DecisionLog]:
     """A learner, all rows of its first batch, the state after ``first`` of them, and the rows of the second batch."""
     learner, here = made(name), world(name)
     state = learner.begin()
@@ -73,6 +73,8 @@ def test_late_rewards_count_as_if_they_had_been_there(name: str) -> None:
     expected = learner.next(in_time, summary)
     assert state_to_bytes(found) == state_to_bytes(expected)
     assert found.policy.id != learner.next(state, summary).policy.id
+    assert rows.features is not None
+    assert second.features is not None
     np.testing.assert_allclose(
         found.sums[0].moment[:4], rows.features.T @ rows.rewards + second.features.T @ second.rewards
     )
@@ -111,7 +113,7 @@ def test_late_rows_of_several_batches_may_come_after_the_state_was_kept(name: st
 
 def test_decisions_that_turn_up_late_move_the_count() -> None:
     """A shard of the log that was not there when the batch was learned from."""
-    learner, rows, state, second = batches("linucb-grid", first=lambda rows: rows[:10])
+    learner, rows, state, second = batches("linucb-grid", first=lambda rows: rows.select(slice(10)))
     assert state.start == 10
     found = learner.next(state, learner.summarize(state, second), late=[learner.summarize(state, rows)])
     assert found.start == len(rows) + 50
@@ -126,7 +128,7 @@ def test_fewer_rows_than_were_counted_are_refused(name: str) -> None:
     before = state_to_bytes(state)
     unknown = np.isnan(incomplete(rows).rewards)
     unknown[1] = True  # one reward that was there before
-    for few in (rows[np.flatnonzero(unknown)], replace(rows, rewards=np.where(unknown, np.nan, rows.rewards))):
+    for few in (rows.select(unknown), replace(rows, rewards=np.where(unknown, np.nan, rows.rewards))):
         with pytest.raises(
             BatchError, match=r"batch 1 was learned from with .* give all of them, the old and the late"
         ):
@@ -158,9 +160,9 @@ def test_late_summaries_of_another_run_are_refused(name: str) -> None:
         learner.next(state, summary, late=[summary])
     with pytest.raises(BatchError, match=r"late must be a list of summaries; got a Summary"):
         learner.next(state, summary, late=late)  # type: ignore[arg-type]
-    with pytest.raises(BatchError, match="next takes summaries, as summarize makes them of rows; got Rows"):
+    with pytest.raises(BatchError, match="next takes summaries, as summarize makes them of rows; got DecisionLog"):
         learner.next(state, second)  # type: ignore[arg-type]
-    with pytest.raises(BatchError, match="summarize takes Rows; got list"):
+    with pytest.raises(BatchError, match="summarize takes a DecisionLog; got list"):
         learner.summarize(state, [])  # type: ignore[arg-type]
     with pytest.raises(BatchError, match="a state is what begin, next and state_from_bytes return; got bytes"):
         learner.next(state_to_bytes(state), summary)  # type: ignore[arg-type]
@@ -238,7 +240,7 @@ def test_policies_that_decide_alike_have_ids_of_their_own() -> None:
     policies = [state.policy]
     for batch in range(2):
         decisions = state.policy.decide(contexts, ids=range(10 * batch, 10 * batch + 10), seed=1)
-        state = learner.next(state, learner.summarize(state, Rows.of(contexts, decisions, np.zeros(10))))
+        state = learner.next(state, learner.summarize(state, DecisionLog.of(contexts, decisions, np.zeros(10))))
         policies.append(state.policy)
     assert [policy.edition for policy in policies] == [0, 1, 2]
     assert len({policy.id for policy in policies}) == 3

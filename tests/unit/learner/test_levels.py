@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray, Stats
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import LevelWarning, NonFiniteError, OutlierWarning, UnsuitableError
 from rareswitch.lab.rivals import Falcon
 from rareswitch.lab.worlds import make_world
-from rareswitch.learner import Foresight, Learner, Rows, State, make_learner, state_from_bytes, state_to_bytes
+from rareswitch.learner import Foresight, Learner, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.learner.rule import OneModel
 from rareswitch.learner.state import centred, offset_of, unexplained_level
 
@@ -32,10 +33,10 @@ def played(
         contexts = rounds.contexts * features
         decisions = state.policy.decide(contexts, ids=range(state.start, state.stop), seed=3)
         paid = WORLD.rewards(rounds.means[at, decisions.arms], seed=3, first=state.start)
-        rows = Rows.of(contexts, decisions, (np.round(paid / GRAIN) * GRAIN + level) * rewards)
+        rows = DecisionLog.of(contexts, decisions, (np.round(paid / GRAIN) * GRAIN + level) * rewards)
         arms += decisions.arms.tolist()
         cuts = np.array_split(at, min(parts, count))
-        summary = reduce(add, [learner.summarize(state, rows[cut]) for cut in cuts])
+        summary = reduce(add, [learner.summarize(state, rows.select(cut)) for cut in cuts])
         state = state_from_bytes(state_to_bytes(learner.next(state, summary)))
     return arms, state
 
@@ -76,7 +77,7 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
     contexts = np.random.default_rng(1).standard_normal((count, 5, 3)) / 4.0 * given.get("features", 1.0)
     decisions = state.policy.decide(contexts, ids=given.get("ids", range(count)), seed=1)
     paid = np.sin(np.arange(count)) * given.get("rewards", 1.0) + given.get("level", 0.0)
-    return learner, learner.summarize(state, Rows.of(contexts, decisions, paid))
+    return learner, learner.summarize(state, DecisionLog.of(contexts, decisions, paid))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
         ({"features": 1e-155}, UnsuitableError, r"features must not all be below 1e-100 .*Multiply all features"),
         ({"features": 1e-160}, UnsuitableError, r"features must not all be below 1e-100 in size"),
         ({"rewards": 1e-160}, UnsuitableError, r"rewards must not all be below 1e-100 in size"),
-        ({"features": 1e200}, NonFiniteError, r"features must be at most 1e\+100 in size.*Divide all features"),
+        ({"features": 1e200}, NonFiniteError, r"contexts must be at most 1e\+100 in size.*Divide all contexts"),
         ({"rewards": 1e200}, NonFiniteError, r"rewards must be at most 1e\+100 .*index 1 is 8\.41\d*e\+199"),
         ({"rewards": 1e308}, NonFiniteError, r"rewards must be at most 1e\+100 in size.*Divide all rewards"),
     ],
@@ -116,7 +117,7 @@ def test_rewards_that_differ_by_rounding_are_all_the_same() -> None:
     state = learner.begin()
     contexts = np.random.default_rng(1).standard_normal((20, 5, 3)) / 4.0
     decisions = state.policy.decide(contexts, ids=range(20), seed=1)
-    summary = learner.summarize(state, Rows.of(contexts, decisions, [0.3, 0.1 + 0.2] * 10))
+    summary = learner.summarize(state, DecisionLog.of(contexts, decisions, [0.3, 0.1 + 0.2] * 10))
     with pytest.warns(LevelWarning):
         assert learner.next(state, summary).policies == 2
 
@@ -195,7 +196,7 @@ def with_outliers(learner: Learner, rewards: FloatArray) -> State:
     state, count = learner.begin(), len(rewards)
     contexts = np.random.default_rng(1).standard_normal((count, 5, 3)) / 4.0
     decisions = state.policy.decide(contexts, ids=range(count), seed=1)
-    parts = [Rows.of(contexts, decisions, rewards)[at] for at in (slice(0, 150), slice(150, count))]
+    parts = [DecisionLog.of(contexts, decisions, rewards).select(at) for at in (slice(0, 150), slice(150, count))]
     first, second = (learner.summarize(state, rows, part=True) for rows in parts)
     return learner.next(state, first + second)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +28,6 @@ from rareswitch.errors import BatchError, FileFormatError, LevelWarning, Paramet
 from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import (
     Foresight,
-    Rows,
     State,
     Summary,
     state_from_bytes,
@@ -168,7 +166,7 @@ def test_summaries_of_parts_add_up_in_any_order() -> None:
     rows = rows_of(state, world, 1)
     at = np.random.default_rng(2).permutation(len(rows))
     whole = learner.summarize(state, rows)
-    pieces = [part(rows, chosen) for chosen in np.array_split(at, 3)]
+    pieces = [rows.select(chosen) for chosen in np.array_split(at, 3)]
 
     def summed(finer: State) -> Summary:
         parts = [learner.summarize(finer, piece, part=True) for piece in pieces]
@@ -188,17 +186,6 @@ def test_summaries_of_parts_add_up_in_any_order() -> None:
     np.testing.assert_allclose(got, wanted)
     with pytest.raises(BatchError, match="different points, and do not add up"):
         learner.summarize(state, pieces[0]) + learner.summarize(state, pieces[1])
-
-
-def part(rows: Rows, at: Any) -> Rows:
-    assert rows.sets is not None
-    return Rows(
-        policy_id=rows.policy_id,
-        ids=rows.ids[at],
-        features=rows.features[at],
-        rewards=rows.rewards[at],
-        sets=rows.sets[at],
-    )
 
 
 def test_the_data_choose_and_the_note_says_so() -> None:
@@ -242,6 +229,7 @@ def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     rows = rows_of(state, world, 1)
     (stats,) = learner.summarize(state, rows).stats
     assert stats.expansion is not None
+    assert rows.features is not None
     x, least = np.column_stack([rows.features, np.ones(len(rows))]), 0.5 / (1.0 + state.past[0].rewarded)
     rates = logistic(x @ state.rule_state[LOGISTIC]), x @ state.rule_state[LINEAR]
     wanted = [
@@ -251,6 +239,7 @@ def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     np.testing.assert_allclose(stats.expansion.held_out, wanted)
     mean = rows_of(learner.begin(), world, 1).rewards.mean()
     first = rows_of(learner.begin(), world, 1).features
+    assert first is not None
     assert first.mean(axis=0) @ state.rule_state[LINEAR][:3] + state.rule_state[LINEAR][3] == pytest.approx(mean)
 
 

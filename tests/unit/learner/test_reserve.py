@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.lab.worlds import World, make_world
-from rareswitch.learner import Foresight, Learner, Rows, State, Summary, state_from_bytes, state_to_bytes
+from rareswitch.learner import Foresight, Learner, State, Summary, state_from_bytes, state_to_bytes
 from rareswitch.learner.clocks import ModelGrowth
 from rareswitch.learner.reserve import LEAST_SEEN, UNLIKE, Reserve
 
@@ -149,7 +150,7 @@ def part(learner: Learner, state: State, world: World, first: int, count: int) -
     rounds = world.draw(count, seed=3, first=first)
     made = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=3)
     paid = world.rewards(rounds.means[np.arange(count), made.arms], seed=3, first=first)
-    return learner.summarize(state, Rows.of(rounds.contexts, made, paid))
+    return learner.summarize(state, DecisionLog.of(rounds.contexts, made, paid))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -167,11 +168,11 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     for cut in (1, 57, due - 1):
         later = state.policy.decide(rounds.contexts[cut:], ids=ids[cut:], seed=3)
         for reward in (0.0, 5.0):
-            rows = Rows.of(rounds.contexts[:cut], made.upto(cut), np.full(cut, reward))
+            rows = DecisionLog.of(rounds.contexts[:cut], made.upto(cut), np.full(cut, reward))
             before = learner.summarize(state, rows)
             assert learner.due(state, rounds.contexts[cut:], later, before) == due - cut
             assert learner.early(state, before) is None
-    rows = Rows.of(rounds.contexts[:due], made.upto(due), np.zeros(due))
+    rows = DecisionLog.of(rounds.contexts[:due], made.upto(due), np.zeros(due))
     again = state_from_bytes(state_to_bytes(state))
     assert learner.due(again, rounds.contexts, made) == due
     early = learner.early(state, learner.summarize(state, rows))

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError
 from rareswitch.features import Category, Features, Hashed
-from rareswitch.log import DecisionLog, dsjson_records, read_dsjson, write_dsjson
+from rareswitch.log import dsjson_records, read_dsjson, write_dsjson
 from reference.logged import log_of
 
 

@@ -1,5 +1,4 @@
 import json
-import math
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +9,9 @@ import pytest
 
 import rareswitch
 from rareswitch.cli import main
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
-from rareswitch.log import (
-    DecisionLog,
-    estimate_propensities,
-    from_obp,
-    read,
-    read_all,
-    read_csv,
-    read_dsjson,
-    to_obp,
-    write,
-)
+from rareswitch.log import estimate_propensities, from_obp, read, read_all, read_csv, read_dsjson, to_obp, write
 from rareswitch.policy import Policy
 from reference.logged import log_of, told
 
@@ -164,7 +154,6 @@ def test_no_chunk_is_no_log() -> None:
         policies: dict[str, Policy] = {}  # noqa: RUF012
         estimated = ""
         cautions: tuple[str, ...] = ()
-        open_from = math.inf
         dim = None
 
         def chunks(self, *, contexts: bool = True) -> object:

@@ -15,9 +15,9 @@ import pytest
 from rareswitch.core import id_keys, key_bytes
 from rareswitch.errors import ConflictError, FileFormatError
 from rareswitch.learner import Learner, State, make_learner, summaries_to_bytes
-from rareswitch.log import StoredBatch, export_parts, find_parts, import_parts, summarize
+from rareswitch.log import StoredLog, export_parts, find_parts, import_parts, summarize
 from rareswitch.store import Marks, RewardRow, Store, VersionRow, open_store
-from reference.logs import Row, Run, as_rows, dealt, played, write_log, write_rows
+from reference.logs import Row, Run, dealt, in_memory, played, write_log, write_rows
 
 MARKS = Marks(1 << 40, 1 << 40)
 
@@ -48,7 +48,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[s
 
 
 def summed(learner: Learner, state: State, store: Store) -> bytes:
-    return summaries_to_bytes([summarize(learner, state, StoredBatch(store=store, version=1, upto=MARKS))])
+    return summaries_to_bytes([summarize(learner, state, StoredLog(store, [state.policy], dim=learner.dim))])
 
 
 def content(store: Store) -> list[Any]:
@@ -77,7 +77,7 @@ def test_a_log_is_learned_from_as_if_its_decisions_had_been_made_here(
     seen: list[tuple[int, int]] = []
     told: dict[str, Any] = {"learner": learner, "policies": [state.policy.id]}
     report = import_parts(store, log, **told, progress=lambda done, total: seen.append((done, total)))
-    expected = summaries_to_bytes([learner.summarize(state, as_rows(rows, state.policy.id, 3))])
+    expected = summaries_to_bytes([in_memory(learner, state, rows)])
     assert summed(learner, state, store) == expected
     first, rewarded = set[Any](), set[Any]()
     counts: Counter[str] = Counter(rows=sum(map(len, parts)))
@@ -166,7 +166,7 @@ def test_what_contradicts_is_named_or_left_out_on_purpose(
     store = made("lenient")
     report = import_parts(store, log, **told, conflicts=True)
     assert (report.new, report.copies, report.conflicting, report.rewards) == (12, 5, 1, 12)
-    expected = learner.summarize(state, as_rows(rows, state.policy.id, 3))
+    expected = in_memory(learner, state, rows)
     assert summed(learner, state, store) == summaries_to_bytes([expected])
 
 

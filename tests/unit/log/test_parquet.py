@@ -8,9 +8,10 @@ import pyarrow.parquet as parquet
 import pytest
 
 from rareswitch.core import id_keys, sample_order
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
-from rareswitch.log import DecisionLog, ParquetLog, write_log, write_part
+from rareswitch.log import ParquetLog, write_log, write_part
 from rareswitch.log import parquet as log_parquet
 from rareswitch.policy import Policy
 from reference.logged import told

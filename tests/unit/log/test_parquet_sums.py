@@ -14,7 +14,19 @@ from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.log import find_parts, log_schema
 from rareswitch.log.parts import Block
-from reference.logs import Row, Run, as_rows, assert_close, dealt, messy, played, recount, update, write_log, write_rows
+from reference.logs import (
+    Row,
+    Run,
+    assert_close,
+    dealt,
+    in_memory,
+    messy,
+    played,
+    recount,
+    update,
+    write_log,
+    write_rows,
+)
 
 OTHERS = ["f" * 64, "e" * 64]
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -54,7 +66,7 @@ def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, name
         rows = played(here, count=round(here.state.batch_sizes[0] * factor), names=names)
         parts = in_thirds(rows)
         done = update(here, write_log(tmp_path / str(batch), parts, here.learner.dim))
-        summary = here.learner.summarize(here.state, as_rows(rows, here.policy.id, here.learner.dim))
+        summary = in_memory(here.learner, here.state, rows)
         assert done.run.policy.id == here.advance(summary).policy.id
         assert summed(done.run) == summaries_to_bytes([summary])
         assert done.counts == recount(parts, here).counts
@@ -112,7 +124,7 @@ def test_rows_are_summed_in_blocks_in_their_order(tmp_path: Path, monkeypatch: p
     blocks = [part[first : first + 64] for part in parts for first in range(0, len(part), 64)]
     by_part: dict[int, Summary] = {}
     for block in blocks:
-        more = here.learner.summarize(here.state, as_rows(block, here.policy.id, 3))
+        more = in_memory(here.learner, here.state, block)
         part = next(k for k, rows in enumerate(parts) if block[0] in rows)
         by_part[part] = by_part[part] + more if part in by_part else more
     total = by_part[0] + by_part[1] + by_part[2]

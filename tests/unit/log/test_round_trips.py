@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import rareswitch
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation import ESTIMATORS
-from rareswitch.log import DecisionLog, from_obp, read, read_all, to_obp, write
+from rareswitch.log import from_obp, read, read_all, to_obp, write
 from reference.logged import kinds, log_of, told
 
 FILES = ("csv", "csv.gz", "dsjson", "jsonl.gz", "parquet")

@@ -9,9 +9,10 @@ import pytest
 
 from rareswitch import evaluate
 from rareswitch.core import ContextSets, id_keys, sample_order
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, FileFormatError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
-from rareswitch.log import DecisionLog, ParquetLog, StoredBatch, StoredLog, export_parts, summarize
+from rareswitch.log import ParquetLog, StoredLog, export_parts, summarize
 
 STORES = ("memory", "sqlite", "postgres")
 Begin = Callable[..., Experiment]
@@ -160,8 +161,7 @@ def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, s
     log = trial.logged(now=now)
     chunk = one_of(log)
     state = trial.versions[0].state
-    batch = StoredBatch(store=trial.store, version=1, upto=log.upto, sums=several == "sum", window=window)
-    summary = summarize(trial.description.learner, state, batch, window=window, now=now, default=default)
+    summary = summarize(trial.description.learner, state, log)
     known = ~np.isnan(chunk.rewards)
     assert known.sum() == summary.rewarded
     assert 0 < known.sum() <= 24
@@ -206,7 +206,7 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
 
 def test_nothing_was_decided_yet(begin: Begin) -> None:
     with pytest.raises(EmptySetError, match="has not decided anything yet"):
-        begin().logged()
+        [*begin().logged().chunks()]
 
 
 def test_one_decision_about_one_arm(begin: Begin) -> None:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from rareswitch.core import id_keys, key_bytes, make_executor, sample_order
+from rareswitch.design import Uniform
 from rareswitch.errors import BatchError, ContextNormError, StoreError
 from rareswitch.learner import Learner, State, Summary, make_learner, summaries_to_bytes
-from rareswitch.log import HeldOut, StoredBatch, summarize
+from rareswitch.log import HeldOut, StoredLog, summarize
+from rareswitch.policy import Policy
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
-from reference.logs import Row, Run, as_rows, assert_close, played
+from reference.logs import Row, Run, assert_close, in_memory, played
 from reference.rows import version as stored_version
 
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -72,16 +74,13 @@ def kept(rows: Sequence[Row], version: int = 1, store: Store | None = None) -> S
     return store
 
 
-def of_store(learner: Learner, state: State, store: Store, **given: Any) -> Summary:
-    which: dict[str, Any] = {"version": state.policies, "upto": MARKS} | {
-        k: given.pop(k) for k in ("version", "upto", "sums") if k in given
-    }
-    batch = StoredBatch(store=store, window=given.get("window"), **which)
-    return summarize(learner, state, batch, **given)
-
-
-def in_memory(learner: Learner, state: State, rows: Sequence[Row], **given: Any) -> Summary:
-    return learner.summarize(state, as_rows(rows, state.policy.id, learner.dim), **given)
+def of_store(learner: Learner, state: State, store: Store, **options: Any) -> Summary:
+    """The summary of a version in a store, whose policies are known by number alone."""
+    past = [Policy(dim=learner.dim, sampler=Uniform(), edition=k) for k in range(1, state.policies)]
+    names = ("upto", "sums", "window", "now", "default")
+    counting = {"upto": MARKS} | {name: options.pop(name) for name in names if name in options}
+    log = StoredLog(store, [*past, state.policy], dim=learner.dim, **counting)
+    return summarize(learner, state, log, **options)
 
 
 @pytest.mark.parametrize("names", [None, "visit-"])
@@ -100,6 +99,7 @@ def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: 
 @pytest.mark.parametrize("engine", ["serial", "processes:2"])
 def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rareswitch.store.store.ROWS", 16)
+    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 16)
     learner, state = begun("foresight")
     rows = timed(played(Run.of(learner, state)))
     seen: list[tuple[int, int]] = []
@@ -133,9 +133,11 @@ def test_windows_and_defaults_count_as_in_memory(now: float | None) -> None:
     learner, state = begun("foresight")
     rows = timed(played(Run.of(learner, state)))
     store, moment = kept(rows), 59.0 if now is None else now
+    given: dict[str, Any]
     for given in ({}, {"window": 20.0}, {"default": 0.25}, {"window": 20.0, "default": -1.0}):
-        expected = in_memory(learner, state, rows, **given, **({"now": moment} if "window" in given else {}))
-        found = of_store(learner, state, store, now=now, **given)
+        counting: dict[str, Any] = given | ({"now": moment} if "window" in given else {})
+        expected = in_memory(learner, state, rows, **counting)
+        found = of_store(learner, state, store, now=moment, **given)
         assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
     decided = [row for row in rows if moment - row.time >= 20.0]  # type: ignore[operator]
     assert (found.rewarded, found.waiting, found.expired) == (len(decided), 60 - len(decided), 0)
@@ -168,11 +170,12 @@ def test_an_earlier_version_gives_what_late_rewards_change() -> None:
     rows = timed(played(Run.of(learner, first)))
     state = learner.next(first, in_memory(learner, first, rows))
     whole = [replace(row, reward=1.0) if row.reward is None else row for row in rows]
-    found = of_store(learner, state, kept(whole), version=1, policy_id=first.policy.id)
-    assert found.sample is None
-    assert (found.decided, found.rewarded) == (60, 60)
-    expected = learner.summarize(state, as_rows(whole, first.policy.id, learner.dim))
-    assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
+    log = StoredLog(kept(whole), [first.policy, state.policy], dim=3)
+    summary = summarize(learner, state, log, policy_id=first.policy.id)
+    assert summary.sample is None
+    assert (summary.decided, summary.rewarded) == (60, 60)
+    expected = in_memory(learner, state, whole, first.policy.id)
+    assert summaries_to_bytes([summary]) == summaries_to_bytes([expected])
 
 
 def test_a_version_without_decisions_is_an_empty_summary() -> None:

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError, InputError, ParameterError, RareswitchError
 from rareswitch.features import Arms, Category, Features, Number
-from rareswitch.log import DecisionLog, read, read_all, read_csv, write_csv
+from rareswitch.log import from_frame, read, read_all, read_csv, write_csv
 from reference.logged import log_of
 
 GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
@@ -110,7 +111,7 @@ def test_frames_and_foreign_parquet_are_read_alike(kind: str, tmp_path: Path) ->
     else:
         records = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
         makers: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
-        log = DecisionLog.from_frame(makers[kind](ROWS) if kind in makers else records, columns=NAMES)
+        log = from_frame(makers[kind](ROWS) if kind in makers else records, columns=NAMES)
     assert log.chosen_names == ["a", "b", "a"]
     assert log.available.sum(axis=1).tolist() == [2, 2, 1]
     assert log.rewards.tolist() == pytest.approx([1.0, np.nan, 0.0], nan_ok=True)
@@ -124,12 +125,12 @@ def test_a_frame_is_encoded_with_the_records_of_its_arms() -> None:
     features = Features(fields=[Number("age"), Number("price", of="arm")], arms=Arms(ids=["a", "b"]))
     frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1, 0], "propensity": [0.5, 0.5], "age": [1.0, 2.0]})
     arms = pd.DataFrame({"id": ["a", "b"], "price": [3.0, 4.0]})
-    log = DecisionLog.from_frame(frame, features=features, arms=arms)
+    log = from_frame(frame, features=features, arms=arms)
     expected = features.encode_many([{"age": 1.0}, {"age": 2.0}], {"a": {"price": 3.0}, "b": {"price": 4.0}})
     assert log.contexts is not None
     assert log.contexts.tolist() == expected.vectors.tolist()
     with pytest.raises(ParameterError, match="hold their ids under 'id'"):
-        DecisionLog.from_frame(frame, features=features, arms=arms.drop(columns="id"))
+        from_frame(frame, features=features, arms=arms.drop(columns="id"))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_frame_is_encoded_with_the_records_of_its_arms() -> None:
 )
 def test_columns_that_cannot_be_are_refused(columns: dict[str, str | None], expected: str) -> None:
     with pytest.raises(InputError, match=expected):
-        DecisionLog.from_frame(pa.table(ROWS), columns=columns)
+        from_frame(pa.table(ROWS), columns=columns)
 
 
 HOSTILE = {

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from rareswitch.core import ContextSets, IntArray
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal, Uniform
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, VaryingArms
-from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner
+from rareswitch.learner import LEARNERS, Foresight, Learner, make_learner
 from rareswitch.policy import Baseline, Blend, Elimination, Policy, policy_from_bytes, policy_to_bytes
 from reference.loop import BEGIN_WITH_LOGS
 
@@ -112,7 +113,7 @@ def test_learners_begin_with_a_baseline_and_go_on_without_it(name: str) -> None:
     theta = np.array([0.8, -0.5, 0.2])
     decisions = state.policy.decide(sets, ids=range(300), seed=1, baseline=named)
     rewards = sets.contexts[np.arange(300), decisions.arms] @ theta
-    later = learner.next(state, learner.summarize(state, Rows.of(sets, decisions, rewards)))
+    later = learner.next(state, learner.summarize(state, DecisionLog.of(sets, decisions, rewards)))
     fresh, _ = sets_and_named(50)
     chosen = later.policy.decide(fresh, ids=range(50), seed=1).arms
     values = np.where(fresh.available, fresh.contexts @ theta, -np.inf)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from rareswitch.core import ContextSets
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import Argmax, Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.evaluation import evaluate
 from rareswitch.evaluation.candidates import policy_probabilities
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab.distributions import Gaussian, VaryingArms
-from rareswitch.learner import LEARNERS, Foresight, Learner, Rows, make_learner, state_from_bytes, state_to_bytes
-from rareswitch.log import DecisionLog
+from rareswitch.learner import LEARNERS, Foresight, Learner, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.planning import known_regret
 from rareswitch.policy import (
     Baseline,
@@ -225,7 +225,7 @@ def after_a_batch(learner: Learner, min_propensity: MinPropensity) -> Any:
     mask = np.ones(x.shape[:2], dtype=bool)
     made = state.policy.decide(x, ids=range(60), seed=1, protected=mask)
     rewards = x[np.arange(60), made.arms, 0] + 0.01 * np.random.default_rng(1).standard_normal(60)
-    return learner.next(state, learner.summarize(state, Rows.of(x, made, rewards)))
+    return learner.next(state, learner.summarize(state, DecisionLog.of(x, made, rewards)))
 
 
 @pytest.mark.parametrize("name", LEARNERS)

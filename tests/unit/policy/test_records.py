@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from rareswitch.core.codec import pack, unpack
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal, Uniform
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Arms, Features, Number
-from rareswitch.learner import Foresight, Rows, make_learner, state_from_bytes, state_to_bytes
+from rareswitch.learner import Foresight, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.policy import (
     Blend,
     HmacKey,
@@ -126,7 +127,7 @@ def test_every_policy_of_a_run_carries_the_features(name: str, tmp_path: Path) -
         both = []
         for one in (state, plain):
             decisions = one.policy.decide(sets, ids=ids, seed=1)
-            both.append(learner.next(one, learner.summarize(one, Rows.of(sets, decisions, rewards))))
+            both.append(learner.next(one, learner.summarize(one, DecisionLog.of(sets, decisions, rewards))))
         kept, (state, plain) = state, both
         chosen = kept.policy.decide_records(contexts[0], ["a", "b", "later"], id=ids[0], seed=1)
         assert chosen.propensity > 0

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation import effects
-from rareswitch.log import DecisionLog
 from rareswitch.report import draw_effects
 
 

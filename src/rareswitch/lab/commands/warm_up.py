@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from rareswitch.cli.output import Output
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import MixedSoftmax, g_optimal
 from rareswitch.errors import UnsuitableError
 from rareswitch.evaluation import effects, evaluate
@@ -16,7 +17,6 @@ from rareswitch.lab.sweep import learner_for
 from rareswitch.lab.worlds import make_world
 from rareswitch.lanes import kernels
 from rareswitch.learner import BatchLinUCB, all_learners
-from rareswitch.log import DecisionLog
 
 #: Small enough to take a moment once all is compiled; more arms than twice the features, so that designs are solved.
 DIM, ARMS, HORIZON = 3, 8, 300

@@ -41,6 +41,7 @@ def test_falcon_weighs_by_the_last_epoch_alone() -> None:
         sampler = state.policy.sampler
         assert isinstance(sampler, InverseGap)
         x = part.features
+        assert x is not None
         np.testing.assert_allclose(
             sampler.estimate, np.linalg.solve(x.T @ x + 0.5 * np.eye(3), x.T @ part.rewards), atol=1e-12
         )
@@ -69,6 +70,7 @@ def test_base_drops_what_pooled_means_prove_worse(mode: Any) -> None:
     means, counts = np.zeros(6), np.zeros(6)
     available = np.ones(6, dtype=bool)
     for _, (part, _, state) in list(steps(learner, world, 2, most=20_000))[:-1]:
+        assert part.features is not None
         arms = part.features.argmax(axis=1)
         assert set(np.unique(arms)) <= set(np.flatnonzero(available))
         for arm in range(6):

@@ -1,13 +1,9 @@
 """The one table of decisions: what was offered, what was chosen with which probability, and what came of it."""
 
-import json
-import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,69 +13,29 @@ from rareswitch.core import (
     FloatArray,
     IntArray,
     KeyArray,
+    Sets,
+    SetsLike,
+    context_sets,
     finite_array,
     id_keys,
-    read_only,
-    sample_order,
+    owned,
     sealed,
+    summable,
+    unmasked,
 )
-from rareswitch.errors import EmptySetError, FileFormatError, NonFiniteError, ParameterError, ShapeError, several
-from rareswitch.learner import deduplicate, known_rewards
-from rareswitch.policy import Policy
+from rareswitch.decisions.attribution import attributed, deduplicate, in_seconds, known_rewards, row_hashes
+from rareswitch.errors import BatchError, EmptySetError, NonFiniteError, ParameterError, ShapeError, several
+from rareswitch.policy import Decisions, Policy
 
-if TYPE_CHECKING:
-    from narwhals.typing import IntoDataFrame
-
-    from rareswitch.core import TableCell
-    from rareswitch.log.tables import ColumnNames, TableOptions
-
-T = TypeVar("T")
 N = TypeVar("N", bound=np.generic)
 #: Numbers, one for each decision, None where one is not known.
 Column: TypeAlias = ArrayLike | Sequence[float | None]
-#: Lists of arms that are remembered.
-MOST_LISTS = 1 << 16
-#: Times are at most this far from 1970, in seconds, where years have four digits.
-LATEST = 6e10
 #: Columns with an entry for each decision, and of these the ones with an entry for each of its arms.
-COLUMNS = ("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines", "times", "expired")
+COLUMNS = (
+    *("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines"),
+    *("times", "reward_times", "waiting", "expired"),
+)
 BY_ARM = {"available": False, "contexts": 0.0, "behavior_probs": 0.0, "codes": -1}
-
-
-class Source(Protocol):
-    """Where decisions are read from, as often as needed, some at a time; :class:`DecisionLog` is one itself."""
-
-    @property
-    def batch_names(self) -> tuple[str, ...]:
-        """The names of all batches, in the order in which they were made."""
-
-    @property
-    def policies(self) -> Mapping[str, Policy]:
-        """The frozen policies of batches, as far as they are at hand, by the names of these."""
-
-    @property
-    def estimated(self) -> str:
-        """How propensities were estimated; empty where they are exact."""
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """What is to be borne in mind of its rewards, in sentences."""
-
-    @property
-    def open_from(self) -> float:
-        """Decisions made after that, in seconds since 1970, still wait for rewards: their window is open."""
-
-    @property
-    def dim(self) -> int | None:
-        """Features of an arm; None where there are no vectors."""
-
-    def chunks(self, *, contexts: bool = True) -> Iterator["DecisionLog"]:
-        """The decisions, some at a time; all chunks have the ``batch_names`` of the source.
-
-        With ``contexts`` those of which all offered arms are known (all, or a sample that was taken by the hash of the
-        id alone, so that it is like the rest). Without, all decisions, with the vectors of the chosen arms only:
-        ``contexts`` and ``codes`` are None, ``available`` is (n, 1) and ``arm_indices`` 0.
-        """
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,7 +43,8 @@ class DecisionLog:
     """Decisions of one or several frozen policies, a row each; read-only.
 
     A batch is what one frozen policy decided. Batches are numbered in the order in which they were made: what is
-    learned from one may change the policy of the next.
+    learned from one may change the policy of the next. A log holds copies of what it is given, so that an array that is
+    used again does not change it.
 
     Examples
     --------
@@ -99,8 +56,8 @@ class DecisionLog:
     ['red', 'blue', 'blue']
     """
 
-    #: (n,) where the chosen arm stands among those that were offered.
-    arm_indices: IntArray
+    #: (n,) where the chosen arm stands among those that were offered; where only its features are known, there is one.
+    arm_indices: IntArray = None  # type: ignore[assignment]
     #: (n,) the probability with which it was chosen, above 0.
     propensities: FloatArray
     #: (n,) what it earned; NaN, or None where it is given, where that is not known.
@@ -121,9 +78,13 @@ class DecisionLog:
     baselines: IntArray | None = None
     #: (n, 2) keys of the ids, or ids; 0, 1, 2 … by default.
     ids: KeyArray = None  # type: ignore[assignment]
-    #: (n,) seconds since 1970; NaN where it is not known.
+    #: (n,) when each was decided, in seconds since 1970 or given as datetime64; NaN where it is not known.
     times: FloatArray | None = None
-    #: (n,) which decisions have a reward that came after its window, and so none that counts; None where no one knows.
+    #: (n,) when each reward came.
+    reward_times: FloatArray | None = None
+    #: (n,) the decisions whose window is still open, so that no reward of theirs counts; see :meth:`attributed`.
+    waiting: BoolArray | None = None
+    #: (n,) those with a reward that came after its window, and so none that counts.
     expired: BoolArray | None = None
     #: (n,) the batch of each row; all are of batch 0 by default.
     batches: IntArray = None  # type: ignore[assignment]
@@ -135,17 +96,15 @@ class DecisionLog:
     estimated: str = ""
     #: What is to be borne in mind of the rewards, in sentences.
     cautions: tuple[str, ...] = ()
-    #: Decisions made after that, in seconds since 1970, still wait for rewards.
-    open_from: float = math.inf
 
     if TYPE_CHECKING:  # columns may be given as lists, or as whatever becomes an array
 
         def __init__(
             self,
             *,
-            arm_indices: ArrayLike,
             propensities: ArrayLike,
             rewards: Column,
+            arm_indices: ArrayLike | None = None,
             available: ArrayLike | None = None,
             contexts: ArrayLike | None = None,
             features: ArrayLike | None = None,
@@ -154,18 +113,25 @@ class DecisionLog:
             behavior_probs: ArrayLike | None = None,
             baselines: ArrayLike | None = None,
             ids: ArrayLike | Sequence[int | str] | None = None,
-            times: ArrayLike | None = None,
+            times: Column | None = None,
+            reward_times: Column | None = None,
+            waiting: ArrayLike | None = None,
             expired: ArrayLike | None = None,
             batches: ArrayLike | None = None,
             batch_names: Sequence[str] = ("log",),
             policies: Mapping[str, Policy] | None = None,
             estimated: str = "",
             cautions: tuple[str, ...] = (),
-            open_from: float = math.inf,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        arm_indices = _whole("arm_indices", self.arm_indices)
+        features = None if self.features is None else _finite("features", self.features, (None, None))
+        if self.arm_indices is None and (features is None or self.contexts is not None):
+            raise ShapeError("arm_indices must be there where all arms are, or where chosen arms have no features.")
+        arm_indices = _whole(
+            "arm_indices",
+            np.zeros(len(features), int) if self.arm_indices is None and features is not None else self.arm_indices,
+        )
         count = len(arm_indices)
         rows = np.arange(count)
         if count == 0:
@@ -188,7 +154,8 @@ class DecisionLog:
             "arm_indices must be those of offered arms",
             lambda at: f"has {arm_indices[at]} among {int(available[at].sum())} arms",
         )
-        features = None if self.features is None else _finite("features", self.features, (count, None))
+        if features is not None and len(features) != count:
+            raise ShapeError(f"features must have the shape ({count}, dim); got {features.shape}.")
         if features is None and contexts is not None:
             features = sealed(contexts[rows, arm_indices])
         batches = np.zeros(count, dtype=np.int64) if self.batches is None else _whole("batches", self.batches, count)
@@ -201,16 +168,6 @@ class DecisionLog:
         baselines = None if self.baselines is None else _whole("baselines", self.baselines, count)
         if baselines is not None and ((baselines >= arms) | (baselines < -1)).any():
             raise ParameterError(f"baselines must be indices of arms, up to {arms - 1}, or -1 where none was named.")
-        expired = None if self.expired is None else np.array(self.expired, dtype=np.bool_)
-        if expired is not None and expired.shape != (count,):
-            raise ShapeError(f"expired must be (n,), a flag for each of {count} decisions; got {expired.shape}.")
-        times = None if self.times is None else _numbers("times", self.times, count, finite=False)
-        if times is not None:
-            _refuse(
-                np.abs(times) > LATEST,
-                "times must be seconds since 1970",
-                lambda at: f"has {times[at]:g}. Divide milliseconds by 1000, and give NaN where a time is not known",
-            )
         ids = id_keys(rows if self.ids is None else self.ids, count)
         if self.ids is not None:
             _refuse_repeated(ids, batches)
@@ -227,54 +184,68 @@ class DecisionLog:
             behavior_probs=self._probabilities(available, arm_indices, propensities),
             baselines=baselines,
             ids=ids,
-            times=times,
-            expired=None if expired is None else sealed(expired),
+            times=_seconds("times", self.times, count),
+            reward_times=_seconds("reward_times", self.reward_times, count),
+            waiting=_flags("waiting", self.waiting, count),
+            expired=_flags("expired", self.expired, count),
             batches=sealed(batches),
             batch_names=names,
             policies=dict(self.policies),
         )
 
     @classmethod
-    def from_frame(
+    def of(
         cls,
-        frame: "IntoDataFrame | Sequence[Mapping[str, TableCell]]",
+        contexts: SetsLike,
+        decisions: Decisions,
+        rewards: Column | float | None,
+        available: ArrayLike | None = None,
         *,
-        columns: "ColumnNames | None" = None,
-        **options: "Unpack[TableOptions]",
-    ) -> "DecisionLog":
-        """A log of a frame of pandas, polars or Arrow, or of a list of records: a row a decision.
+        times: Column | None = None,
+        reward_times: Column | None = None,
+    ) -> Self:
+        """Join contexts (n, K, d), the decisions made on them and their rewards (n,), unknown where NaN or None.
 
-        Parameters
-        ----------
-        columns
-            The names of columns by their roles, where they are others: see :func:`~rareswitch.log.read_csv`.
-        options
-            ``where``, ``features``, ``arms``, ``propensities`` and ``within``, as :func:`~rareswitch.log.read_csv`
-            takes them.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> frame = pd.DataFrame({"item": ["shirt", "shoe", "shirt"], "click": [1, 0, None], "p": [0.25, 0.5, 0.25]})
-        >>> log = DecisionLog.from_frame(frame, columns={"arm": "item", "reward": "click", "propensity": "p"})
-        >>> log, log.chosen_names
-        (<decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>, ['shirt', 'shoe', 'shirt'])
+        >>> from rareswitch.design import Uniform
+        >>> contexts = np.eye(2)[None].repeat(3, axis=0)
+        >>> decisions = Policy(dim=2, sampler=Uniform()).decide(contexts, ids=["a", "b", "c"], seed=1)
+        >>> DecisionLog.of(contexts, decisions, [1.0, None, 0.0])
+        <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
         """
-        from rareswitch.core import Table
-        from rareswitch.features import frame_columns
-        from rareswitch.log.tables import log_of_table
-
-        return log_of_table(Table.of("frame", frame_columns("frame", frame)), columns, **options).log
+        sets = context_sets(contexts, available)
+        arms, count = chosen_arms(sets, decisions), len(sets.contexts)
+        if arms.min() < 0 or arms.max() >= sets.available.shape[1]:
+            raise ShapeError(
+                f"a decision names an arm outside of 0 … {sets.available.shape[1] - 1}: these are other sets."
+            )
+        rows = np.arange(count)
+        if not sets.available[rows, arms].all():
+            raise ShapeError("a decision names an arm that is not available: these are not the sets it was made on.")
+        values: Any = rewards if isinstance(rewards, (list, tuple)) or np.ndim(rewards) else [rewards]  # type: ignore[arg-type]
+        log = cls.checked(
+            arm_indices=owned(arms.astype(np.int64, copy=False)),
+            propensities=np.array(decisions.propensities, ndmin=1),
+            rewards=known_rewards(values, count),
+            available=owned(sets.available),
+            contexts=owned(summable("contexts", sets.contexts)),
+            features=sets.contexts[rows, arms],
+            ids=np.atleast_2d(decisions.ids),
+            times=_seconds("times", times, count),
+            reward_times=_seconds("reward_times", reward_times, count),
+            batch_names=(decisions.policy_id,),
+        )
+        _refuse_repeated(log.ids, log.batches)
+        return log
 
     @classmethod
     def checked(cls, **columns: Any) -> Self:
         """Of columns that were checked already, which become read-only; by default with the chosen arms alone."""
         log, count = object.__new__(cls), len(columns["rewards"])
-        none = dict.fromkeys(
-            ("contexts", "features", "arms", "codes", "behavior_probs", "baselines", "times", "expired")
-        )
+        names = dict.fromkeys(("contexts", "features", "arms", "codes", "behavior_probs", "baselines"))
+        names |= dict.fromkeys(("times", "reward_times", "waiting", "expired"))
         alone = {"available": np.ones((count, 1), dtype=np.bool_), "arm_indices": np.zeros(count, dtype=np.int64)}
-        vars(log).update(none | alone | {"estimated": "", "cautions": (), "open_from": math.inf} | columns)
+        alone |= {"batches": np.zeros(count, dtype=np.int64)}
+        vars(log).update(names | alone | {"policies": {}, "estimated": "", "cautions": ()} | columns)
         for column in vars(log).values():
             if isinstance(column, np.ndarray):
                 column.setflags(write=False)
@@ -283,13 +254,14 @@ class DecisionLog:
     def _offered(self, arm_indices: IntArray, contexts: FloatArray | None) -> BoolArray:
         count = len(arm_indices)
         if self.available is not None:
+            unmasked("available", self.available, "Say of every arm whether it is available: .filled(False).")
             available = np.asarray(self.available)
             wanted = (count, available.shape[-1] if contexts is None else contexts.shape[1])
             if available.dtype != np.bool_ or available.shape != wanted:
                 raise ShapeError(
                     f"available must be booleans of shape {wanted}; got {available.dtype} of shape {available.shape}."
                 )
-            return read_only(available)
+            return owned(available)
         widths = [np.shape(column)[1] for column in (contexts, self.behavior_probs, self.codes) if np.ndim(column) > 1]
         width = max(1, len(self.arms) if self.arms is not None else int(arm_indices.max()) + 1)
         return sealed(np.ones((count, widths[0] if widths else width), dtype=np.bool_))
@@ -329,20 +301,20 @@ class DecisionLog:
     ) -> FloatArray | None:
         if self.behavior_probs is None:
             return None
-        given = _finite("behavior_probs", self.behavior_probs, available.shape)
-        own = given[np.arange(len(given)), arm_indices]
+        probabilities = _finite("behavior_probs", self.behavior_probs, available.shape)
+        own = probabilities[np.arange(len(probabilities)), arm_indices]
         _refuse(
             ~np.isclose(own, propensities, rtol=1e-6, atol=1e-12),
             "behavior_probs must give the chosen arm its propensity",
             lambda at: f"has {own[at]:g} beside {propensities[at]:g}",
         )
-        inside = np.where(available, given, 0.0)
+        inside = np.where(available, probabilities, 0.0)
         _refuse(
             (inside < 0.0).any(axis=1) | (np.abs(inside.sum(axis=1) - 1.0) > 1e-6),
             "behavior_probs must sum to 1 over the offered arms",
             lambda at: f"has {inside[at].tolist()!s:.100}",
         )
-        return given
+        return probabilities
 
     def __len__(self) -> int:
         return len(self.arm_indices)
@@ -366,6 +338,17 @@ class DecisionLog:
         return numbers
 
     @property
+    def policy_id(self) -> str:
+        """The name of the one batch that has rows here: the id of the policy that decided, where that is known."""
+        names = [self.batch_names[batch] for batch in self.present] if len(self) else self.batch_names
+        if len(names) != 1:
+            raise BatchError(
+                f"these are decisions of {len(names)} policies, each learned from alone. Select those of one: "
+                "log.select(log.batches == …)."
+            )
+        return names[0]
+
+    @property
     def arm_codes(self) -> tuple[tuple[str, ...], IntArray]:
         """Names of all arms, and (n, K) which of these each offered one is; their indices where arms have no ids."""
         if self.arms is not None and self.codes is not None:
@@ -385,6 +368,28 @@ class DecisionLog:
         taken = {name: None if column is None else column[which] for name, column in columns.items()}
         return self.checked(**{name: vars(self)[name] for name in self.__dataclass_fields__} | taken)
 
+    def attributed(
+        self, *, window: float | None = None, now: float | np.datetime64 | None = None, default: float | None = None
+    ) -> Self:
+        """The same decisions with the rewards that count, as :meth:`~rareswitch.learner.Learner.summarize` counts them.
+
+        >>> log = DecisionLog(propensities=[1.0] * 2, features=[[1.0]] * 2, rewards=[1.0, 1.0], times=[0.0, 90.0])
+        >>> log.attributed(window=60.0, now=100.0).rewards.tolist()
+        [1.0, nan]
+        """
+        if window is None and now is None and default is None:
+            return self
+        when = {"times": self.times, "reward_times": self.reward_times}
+        counted = attributed(self.rewards, **when, window=window, now=now, default=default)
+        columns = {"rewards": counted.rewards, "waiting": counted.waiting, "expired": counted.expired}
+        return self.checked(**vars(self) | columns)
+
+    def without_offers(self) -> Self:
+        """The same decisions with the chosen arms alone, as :meth:`chunks` of sources give them without contexts."""
+        names = ("propensities", "rewards", "features", "ids", "times", "reward_times", "waiting", "expired", "batches")
+        shared = ("batch_names", "policies", "estimated", "cautions")
+        return self.checked(**{name: getattr(self, name) for name in (*names, *shared)})
+
     def by_batch(self) -> Self:
         """The rows of each batch together, in the order of the batches, so that this order can be read off."""
         rises = bool((np.diff(self.batches) >= 0).all())
@@ -398,11 +403,23 @@ class DecisionLog:
     def concatenate(cls, chunks: "Sequence[DecisionLog]") -> "DecisionLog":
         """Chunks of one source, one after the other; arms that were not offered fill up the shorter ones.
 
-        >>> one = DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], arms=["red", "blue"])
-        >>> other = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0], arms=["green"], ids=[1])
-        >>> DecisionLog.concatenate([one, other]).chosen_names
-        ['red', 'green']
+        A row without a reward and the same row with one are one decision, and so are copies: of several rewards the one
+        that came first counts. Rows of one id that say different things are an error.
+
+        >>> first = DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[None], arms=["red", "blue"], ids=["a"])
+        >>> other = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0], arms=["green"], ids=["b"])
+        >>> later = DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[9.0], arms=["red", "blue"], ids=["a"])
+        >>> log = DecisionLog.concatenate([first, other, later])
+        >>> log.chosen_names, log.rewards.tolist()
+        (['red', 'green'], [9.0, 0.0])
         """
+        return cls.joined(chunks)._merged()
+
+    @classmethod
+    def joined(cls, chunks: "Sequence[DecisionLog]") -> "DecisionLog":
+        """Chunks without a decision in common, one after the other."""
+        if not all(isinstance(chunk, DecisionLog) for chunk in chunks):
+            raise ShapeError(f"logs are joined from a list of them; got {chunks!r:.60}.")
         if not chunks:
             raise EmptySetError("of no decision of this log it is known which arms were offered.")
         first, width = chunks[0], max(chunk.available.shape[1] for chunk in chunks)
@@ -412,18 +429,44 @@ class DecisionLog:
             raise ShapeError("chunks of one source must have the same batch_names.")
         order: dict[str, int] = {}
         codes = []
-        for chunk in chunks:
-            names, mine = chunk.arm_codes
-            numbers = np.array([order.setdefault(arm, len(order)) for arm in names])
-            codes.append(np.where(mine >= 0, numbers[mine], -1))
         named = all(chunk.codes is not None for chunk in chunks)
+        for chunk in chunks if named else ():
+            names, own = chunk.arm_codes
+            numbers = np.array([order.setdefault(arm, len(order)) for arm in names])
+            codes.append(np.where(own >= 0, numbers[own], -1))
         columns: dict[str, Any] = {"arms": tuple(order) if named else None}
         for name in (*COLUMNS, *BY_ARM):
             parts = codes if name == "codes" and named else [getattr(chunk, name) for chunk in chunks]
             if all(part is not None for part in parts):
                 wide = [_wide(part, width, BY_ARM[name]) for part in parts] if name in BY_ARM else parts
                 columns[name] = np.concatenate(wide)
-        return DecisionLog(batch_names=first.batch_names, policies=first.policies, estimated=first.estimated, **columns)
+        shared = {name: getattr(first, name) for name in ("batch_names", "policies", "estimated", "cautions")}
+        return cls.checked(**shared, **columns)
+
+    def _merged(self) -> Self:
+        """With a row a decision."""
+        keys = np.column_stack([self.ids, self.batches.astype(np.uint64)])
+        if _differ(keys):
+            return self
+        masked = None if self.contexts is None else np.where(self.available[:, :, None], self.contexts, 0.0)
+        content = self.propensities.view(np.uint64)
+        for column in (self.arm_indices, self.available, self.codes, self.features, masked):
+            if column is not None:
+                content = content * np.uint64(3) + row_hashes(column.reshape(len(self), -1).astype(np.float64))
+        none = np.zeros(len(self), dtype=np.uint64)
+        late = np.zeros(len(self)) if self.reward_times is None else self.reward_times
+        copies = deduplicate(keys, content, none, self.rewards, late)
+        if copies.wrong.any():
+            rows = np.flatnonzero(copies.decisions == np.flatnonzero(copies.wrong)[0])
+            raise BatchError(
+                f"{several(int(copies.wrong.sum()), 'decision')} with rows that contradict each other; the first has "
+                f"rows {', '.join(map(str, rows[:5]))}, with rewards {', '.join(map(str, self.rewards[rows[:5]]))}. "
+                "Rows of one id must agree in their features, their sets and the rewards they know: keep the right one."
+            )
+        order = np.argsort(copies.rows)
+        log, paid = self.select(copies.rows[order]), copies.paid[order]
+        late_times = None if self.reward_times is None else self.reward_times[paid]
+        return self.checked(**vars(log) | {"rewards": self.rewards[paid], "reward_times": late_times})
 
     def with_behavior_probs(self) -> "DecisionLog":
         """The same log with the probabilities of all arms by its frozen policies, where it lacks them and has these."""
@@ -432,7 +475,7 @@ class DecisionLog:
         if self.behavior_probs is not None or not known:
             return self
         assert self.contexts is not None
-        found = np.zeros(self.available.shape)
+        probabilities = np.zeros(self.available.shape)
         for batch, name in zip(self.present, names, strict=True):
             rows, policy = np.flatnonzero(self.batches == batch), self.policies[name]
             baseline = {}
@@ -440,89 +483,12 @@ class DecisionLog:
                 if self.baselines is None or (self.baselines[rows] < 0).any():
                     return self
                 baseline = {"baseline": self.baselines[rows]}
-            found[rows] = policy.probabilities(self.contexts[rows], self.available[rows], **baseline)
-        if not np.allclose(found[np.arange(len(self)), self.arm_indices], self.propensities, rtol=1e-6, atol=1e-12):
+            probabilities[rows] = policy.probabilities(self.contexts[rows], self.available[rows], **baseline)
+        if not np.allclose(
+            probabilities[np.arange(len(self)), self.arm_indices], self.propensities, rtol=1e-6, atol=1e-12
+        ):
             return self  # another policy decided, or propensities were changed: an evaluation says so
-        return replace(self, behavior_probs=found)
-
-
-def read_all(source: Source) -> DecisionLog:
-    """All decisions of a source in memory, of which all offered arms are known.
-
-    >>> log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[0.0])
-    >>> read_all(log) is log
-    True
-    """
-    return DecisionLog.concatenate([*source.chunks()])
-
-
-def prefetched(items: Generator[T]) -> Iterator[T]:
-    """The same items, each made in another thread while the one before it is looked at.
-
-    >>> [*prefetched(number**2 for number in range(3))]
-    [0, 1, 4]
-    """
-    with closing(items), ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
-
-
-class KeyedSample:
-    """Checks that the rows with context sets are those of each batch whose ids have the smallest hashes."""
-
-    def __init__(self, batches: int) -> None:
-        #: By batch, the largest hash of a row with a set, and the smallest of one without.
-        self.last, self.missing = np.full(batches, -np.inf), np.full(batches, np.inf)
-
-    def check(self, source: str, batches: IntArray, keys: KeyArray, rows: IntArray) -> None:
-        """Take the next rows, of which ``rows`` (m,) have sets."""
-        ranks, has = sample_order(keys), np.zeros(len(keys), dtype=np.bool_)
-        has[rows] = True
-        np.maximum.at(self.last, batches[has], ranks[has])
-        np.minimum.at(self.missing, batches[~has], ranks[~has])
-        if (self.last > self.missing).any():
-            raise FileFormatError(
-                f"{source}: context sets are missing for decisions that the hash sample would include, so those that "
-                "are there are not a random sample (for example only clicks). Keep the contexts of all decisions, "
-                "or of those that rareswitch.learner.sampled(ids, share) names."
-            )
-
-
-class ArmCodes:
-    """Numbers the ids of arms as they come; each list of them, a JSON text, is read once."""
-
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
-        self._lists: dict[str, IntArray] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All that came so far."""
-        return tuple(self._codes)
-
-    def codes(self, names: Iterable[str]) -> IntArray:
-        """The numbers of arms."""
-        return np.array([self._codes.setdefault(name, len(self._codes)) for name in names], dtype=np.int64)
-
-    def listed(self, texts: Sequence[str]) -> list[IntArray]:
-        """The numbers of the arms of lists; what is wrong with one is raised as the rule alone."""
-        if len(self._lists) >= MOST_LISTS:
-            self._lists.clear()
-        for text in dict.fromkeys(texts):
-            if text in self._lists:
-                continue
-            try:
-                arms = json.loads(text)
-            except (ValueError, RecursionError):
-                arms = None
-            if not isinstance(arms, list) or not arms or not all(type(arm) in (str, int) for arm in arms):
-                raise FileFormatError("Write the ids of the offered arms as a JSON list.")
-            if len({*map(str, arms)}) < len(arms):
-                raise FileFormatError("Arms that are offered together must have different ids.")
-            self._lists[text] = self.codes(map(str, arms))
-        return [self._lists[text] for text in texts]
+        return replace(self, behavior_probs=probabilities)
 
 
 def _refuse(bad: BoolArray, rule: str, what: Callable[[int], str]) -> None:
@@ -534,51 +500,97 @@ def _refuse(bad: BoolArray, rule: str, what: Callable[[int], str]) -> None:
 
 def _refuse_repeated(ids: KeyArray, batches: IntArray) -> None:
     """Refuse rows of one decision: it would count several times."""
-    none, zeros = np.zeros(len(ids), dtype=np.uint64), np.zeros(len(ids))
-    copies = deduplicate(np.column_stack([ids, batches.astype(np.uint64)]), none, none, zeros, zeros)
-    if len(copies.kept) < len(ids):
-        counts = np.bincount(copies.decisions)
-        rows = np.flatnonzero(copies.decisions == copies.decisions[np.flatnonzero(counts[copies.decisions] > 1)[0]])
+    if not _differ(np.column_stack([ids, batches.astype(np.uint64)])):
+        _, first, counts = np.unique(np.column_stack([ids, batches]), axis=0, return_index=True, return_counts=True)
+        again = np.flatnonzero((ids == ids[first[counts > 1].min()]).all(axis=1))
         raise ParameterError(
-            f"ids must differ within a batch; rows {rows[:2].tolist()} (the first is 0) have the same, and so do "
-            f"{len(ids) - len(copies.kept)} pairs in all. Give each decision one row."
+            f"ids must differ within a batch; rows {again[:2].tolist()} (the first is 0) have the same, and so do "
+            f"{int((counts - 1).sum())} pairs in all. Give each decision one row, or join logs with copies: "
+            "DecisionLog.concatenate([…])."
         )
 
 
-def _whole(name: str, given: ArrayLike, count: int | None = None) -> IntArray:
+def key_order(keys: KeyArray) -> slice | IntArray:
+    """The order of ids by their keys (n, 2), in which rows are summed whatever order they came in."""
+    if _rise(keys):
+        return slice(None)
+    high = keys[:, 1]
+    order = np.argsort(high if high.any() else keys[:, 0])
+    return order if _rise(keys[order]) else np.lexsort(keys.T)
+
+
+def _rise(keys: KeyArray) -> bool:
+    """Whether keys are strictly increasing, so that each decision occurs once."""
+    low, high = keys[:, 0], keys[:, 1]
+    return bool(((high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))).all())
+
+
+def _differ(keys: KeyArray) -> bool:
+    """Whether no two rows of keys (n, 3) are equal."""
+    if (keys[:, 2] == keys[0, 2]).all() and _rise(keys[:, :2]):
+        return True
+    ordered = keys[np.lexsort(keys.T)]
+    return bool((ordered[1:] != ordered[:-1]).any(axis=1).all())
+
+
+def chosen_arms(sets: Sets, decisions: Decisions) -> IntArray:
+    """(n,) which arms were chosen of these sets."""
+    if not isinstance(decisions, Decisions):
+        raise ShapeError(f"decisions must be what policy.decide returned; got {type(decisions).__name__}.")
+    arms = np.atleast_1d(np.asarray(decisions.arms))
+    if arms.shape != (len(sets.contexts),):
+        raise ShapeError(f"{len(sets.contexts)} context sets were given for {len(arms)} decisions.")
+    return arms
+
+
+def _whole(name: str, values: ArrayLike, count: int | None = None) -> IntArray:
     """Whole numbers, one for each decision."""
+    unmasked(name, values, "Leave these decisions out.")
     try:
-        column = np.asarray(given)
+        column = np.asarray(values)
         right = column.ndim == 1 and count in (None, len(column)) and (column.dtype.kind in "iu" or not len(column))
     except ValueError:
         right = False
     if not right:
         many = "" if count is None else f"{count} "
-        raise ShapeError(f"{name} must be {many}whole numbers, one for each decision; got {given!r:.60}.")
+        raise ShapeError(f"{name} must be {many}whole numbers, one for each decision; got {values!r:.60}.")
     return sealed(column.astype(np.int64))
 
 
-def _numbers(name: str, given: ArrayLike, count: int, *, finite: bool = True) -> FloatArray:
+def _numbers(name: str, values: ArrayLike, count: int) -> FloatArray:
     """Numbers, one for each decision."""
+    unmasked(name, values, "Leave these decisions out.")
     try:
-        column = np.asarray(given, dtype=np.float64)
+        column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ShapeError(f"{name} must be numbers, one for each decision; got {given!r:.60}.") from None
+        raise ShapeError(f"{name} must be numbers, one for each decision; got {values!r:.60}.") from None
     if column.shape != (count,):
         raise ShapeError(f"{name} must be {count} numbers, one for each decision; got shape {column.shape}.")
-    if finite and not np.isfinite(column).all():
+    if not np.isfinite(column).all():
         at = int(np.flatnonzero(~np.isfinite(column))[0])
         raise NonFiniteError(f"{name} must be finite; row {at} (the first is 0) has {column[at]}.")
-    return read_only(column)
+    return owned(column)
 
 
-def _finite(name: str, given: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
-    """Finite numbers of a shape, in which None is any length."""
-    array = finite_array(name, given)
+def _seconds(name: str, values: Column | None, count: int) -> FloatArray | None:
+    return None if values is None else in_seconds(name, values, count)
+
+
+def _flags(name: str, values: ArrayLike | None, count: int) -> BoolArray | None:
+    """A flag for each decision."""
+    flags = None if values is None else np.array(values, dtype=np.bool_)
+    if flags is not None and flags.shape != (count,):
+        raise ShapeError(f"{name} must be (n,), a flag for each of {count} decisions; got {flags.shape}.")
+    return flags if flags is None else sealed(flags)
+
+
+def _finite(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+    """Finite numbers of a shape, in which None is any length, whose squares can be summed."""
+    array = summable(name, finite_array(name, values))
     if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape, strict=True)):
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
         raise ShapeError(f"{name} must have the shape ({wanted}); got {array.shape}.")
-    return read_only(array)
+    return owned(array)
 
 
 def _wide(column: NDArray[N], width: int, gap: float) -> NDArray[N]:
