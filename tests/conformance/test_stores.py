@@ -442,3 +442,20 @@ def test_a_store_is_ended_once_and_deleted_alone(shared: tuple[str, str]) -> Non
     assert other.records([decision(1).key]) == [decision(1, kept=True).record]
     for opened in (again, other):
         opened.close()
+
+
+def test_a_proposal_is_replaced_published_and_withdrawn(store: Store) -> None:
+    assert store.proposal() is None
+    assert not store.propose(version(3))
+    for number in (b"first", b"second"):
+        store.start_update(1, "{}")
+        assert store.propose(version(2)._replace(policy=number))
+        assert not store.started(1)
+    proposed = store.proposal()
+    assert (proposed, store.head()) == (version(2)._replace(policy=b"second"), 1)
+    assert proposed is not None
+    store.publish(proposed)
+    assert (store.proposal(), store.head()) == (None, 2)
+    assert store.propose(version(3))
+    store.withdraw()
+    assert (store.proposal(), store.versions(1)) == (None, [proposed])

@@ -25,6 +25,8 @@ EXPERIMENT = {
     "reward": Entry("cli.requests", "store the reward of one decision, or of each line of JSON"),
     "status": Entry("cli.experiment", "decisions and rewards by policy, and the next update"),
     "advance": Entry("cli.experiment", "learn and publish the next policy, if it is due"),
+    "approve": Entry("cli.experiment", "publish the policy that waits for approval"),
+    "reject": Entry("cli.experiment", "drop the policy that waits for approval"),
     "audit": Entry("cli.experiment", "recompute decisions, or all policies, and compare"),
     "export": Entry("cli.experiment", "write decisions and rewards as Parquet, and the policy as a file"),
     "backup": Entry("cli.experiment", "copy an SQLite store to a new file, while it is in use"),

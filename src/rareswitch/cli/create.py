@@ -65,6 +65,8 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context-sample-rate", type=float, default=1.0, metavar="SHARE", help=rate)
     records = "store the record of each request and of its arms, which may be personal"
     parser.add_argument("--keep-records", action="store_true", help=records)
+    approval = "required: advance leaves a proposal, which approve publishes (default none)"
+    parser.add_argument("--approval", choices=("none", "required"), default="none", help=approval)
     add_options(
         parser,
         seed={"default": None, "help": "of the decisions (default: random, stored)"},
@@ -113,6 +115,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
             rewards=rewards,
             min_propensity=_min_propensity(options),
             warm_start=log,
+            approval=options.approval == "required",
             key=given_key(options),
             **{name: getattr(options, name) for name in names},
             **settings,

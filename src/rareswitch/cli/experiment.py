@@ -84,7 +84,7 @@ def run_experiment_advance(options: argparse.Namespace) -> Output:
             report = trial.advance(
                 now=options.now, forecast=forecast, force=options.force, gate=gate, executor=executor, progress=bar
             )
-    updated = report.made or report.elsewhere
+    updated = report.made or report.elsewhere or report.proposed
     return Output(report, status=0 if updated else NOT_DUE if report.gate is None else REJECTED)
 
 
@@ -99,6 +99,31 @@ def _gate(options: argparse.Namespace) -> "Gate | None":
     if settings:
         raise ParameterError(f"gate_{next(iter(settings))} is a setting of the gate: give --gate too.")
     return None
+
+
+def add_experiment_approve(parser: argparse.ArgumentParser) -> None:
+    """Publish the policy that waits for approval, and sign it where the experiment is signed."""
+    parser.add_argument("--policy-id", metavar="ID", help="only if this policy waits, as its proposal says")
+    add_options(parser, now="time of the policy (default: now)")
+
+
+def run_experiment_approve(options: argparse.Namespace) -> Output:
+    """The report of the update."""
+    with opened(options) as trial:
+        return Output(trial.approve(options.policy_id, now=options.now))
+
+
+def add_experiment_reject(parser: argparse.ArgumentParser) -> None:
+    """Drop the policy that waits for approval; the policy before goes on until a later batch end."""
+
+
+def run_experiment_reject(options: argparse.Namespace) -> Output:
+    """What was dropped."""
+    with opened(options) as trial:
+        proposal = trial.proposal
+        trial.reject()
+    text = "No policy waits for approval." if proposal is None else f"Rejected policy {proposal.policy_id[:12]}…"
+    return Output({"rejected": None if proposal is None else proposal.policy_id}, text)
 
 
 def add_experiment_list(parser: argparse.ArgumentParser) -> None:

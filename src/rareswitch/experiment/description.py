@@ -71,6 +71,8 @@ class Description:
     context_sample_rate: float
     #: Whether the record of each request and of its arms is kept, which may be personal.
     keep_records: bool = False
+    #: Whether a new policy decides only when somebody has approved it.
+    approval: bool = False
     #: Keys the randomness of all decisions. Who knows it can foretell them.
     seed: int
     #: Seconds since 1970.
@@ -84,6 +86,7 @@ class Description:
             raise ParameterError(f"{rule}; got {self.name!r:.80}.")
         whole("max_arms", self.max_arms, low=1)
         flag("keep_records", self.keep_records)
+        flag("approval", self.approval)
         number("context_sample_rate", self.context_sample_rate, low=0.0, high=1.0)
         whole("seed", self.seed, low=0)
         number("created", self.created, low=-1e12)

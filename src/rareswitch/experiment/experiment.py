@@ -419,10 +419,28 @@ class Experiment:
         progress
             Called with what was read, and how much there is.
         """
-        self._check_key()
+        if not self.description.approval:  # who approves signs
+            self._check_key()
         return self._updates.advance(
             now=seconds_of(now), forecast=forecast, force=force, gate=gate, executor=executor, progress=progress
         )
+
+    @property
+    def proposal(self) -> Advance | None:
+        """The update whose policy waits for approval; None where none does."""
+        return self._updates.proposed()
+
+    def approve(self, policy_id: str | None = None, *, now: Moment = None) -> Advance:
+        """Publish the policy that waits for approval, and sign it where the experiment is signed.
+
+        With ``policy_id`` only if it is that one: what was looked at may have been replaced by a later batch end.
+        """
+        self._check_key()
+        return self._updates.approve(policy_id, seconds_of(now))
+
+    def reject(self) -> None:
+        """Drop the policy that waits for approval: the one that decides now goes on until a later batch end."""
+        self.store.withdraw()
 
     def preview(
         self,

@@ -39,6 +39,7 @@ def create(
     max_arms: int | None = None,
     context_sample_rate: float = 1.0,
     keep_records: bool = False,
+    approval: bool = False,
     seed: int | None = None,
     key: Key | None = None,
     now: Moment = None,
@@ -85,6 +86,8 @@ def create(
     keep_records
         Whether the record of each request and the records of its arms are kept too, as they came: then rules of
         (record, arms) can be evaluated. They may be personal, and are not kept by default.
+    approval
+        Whether a new policy must be approved: ``advance`` then leaves a proposal, which ``approve`` publishes.
     seed
         Keys the decisions; drawn by default. Keep it to yourself: who knows it can foretell decisions.
     key
@@ -157,6 +160,7 @@ def create(
         max_arms=max(MAX_ARMS, chosen.arms or 0, known_arms) if max_arms is None else max_arms,
         context_sample_rate=context_sample_rate,
         keep_records=keep_records,
+        approval=approval,
         seed=secrets.randbits(62) if seed is None else seed,
         created=created,
     )

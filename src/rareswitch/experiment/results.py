@@ -113,6 +113,16 @@ class UpdatePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gate: Gate | None = None
 
 
+class PolicyChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new policy would decide otherwise, on requests whose arms were kept."""
+
+    requests: int
+    #: Of these, the share that would see another arm.
+    share: float
+    #: The shares of the requests that see each arm, as it was and as it would be; the largest change first.
+    arms: dict[str, tuple[float, float]]
+
+
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is kept of an update with the policy that it made."""
 
@@ -128,6 +138,8 @@ class UpdateReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     seconds: float = 0.0
     lift: Lift | None = None
     gate: GateReport | None = None
+    #: What the policy would decide otherwise, where it was proposed.
+    changes: PolicyChanges | None = None
     #: Of two that learned the same, it tells who published.
     by: str = ""
 
@@ -146,6 +158,10 @@ class Advance(Result, frozen=True, kw_only=True):
     preview: bool = False
     #: Whether another process made the update meanwhile.
     elsewhere: bool = False
+    #: Whether the policy waits for approval: the one before goes on until then.
+    proposed: bool = False
+    #: What the policy would decide otherwise, of a preview or a proposal.
+    changes: PolicyChanges | None = None
     #: Decisions of the batch that ended.
     decided: int = 0
     #: Those with a reward, as :class:`BatchStatus` counts them.

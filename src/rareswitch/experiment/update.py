@@ -1,17 +1,21 @@
 """The update of an experiment: when it is made, what is frozen of it, what is learned, and how it is published."""
 
+import json
 import math
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import msgspec
 import numpy as np
 
+from rareswitch.core import ContextSets, keys_of_bytes
 from rareswitch.decisions import DecisionLog
-from rareswitch.errors import BatchError, FileFormatError, RareswitchError, StoreError
+from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, RareswitchError, StoreError
 from rareswitch.evaluation import lift_of
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
@@ -20,17 +24,21 @@ from rareswitch.experiment.results import (
     LearnedBatch,
     LearnerNote,
     Lift,
+    PolicyChanges,
     RewardsSeen,
     UpdatePlan,
     UpdateReport,
 )
 from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
-from rareswitch.learner import Forecast, State, Summary
+from rareswitch.learner import Forecast, State, Summary, summaries_to_bytes
 from rareswitch.log import HeldOut, StoredLog, check_newest, summarize
 from rareswitch.planning import LearnerSchedule, Manual, Progress, Wait, known_regret, unlearnable
+from rareswitch.policy import Policy
 from rareswitch.store import Counts, Marks, Store
 
 Bar = Callable[[int, int], None]
+#: Requests on which policies are compared at the most.
+SAMPLED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +129,38 @@ class Update:
             return Lift(reason=str(error), at=self.plan.now)
         return Lift(parts=parts, reason="" if parts else "no decision names a baseline", at=self.plan.now)
 
+    def changes(self, policy: Policy) -> PolicyChanges | None:
+        """What a policy would decide otherwise than the current one did, on a sample of its requests."""
+        dim, number = self.description.learner.dim, self.current.number
+        keys = [key for key, _ in islice(self.store.sample(number, self.marks), SAMPLED)]
+        rows = [stored[0] for stored in self.store.find(keys) if stored is not None]
+        if not rows or (
+            policy.min_propensity is not None and policy.min_propensity.arms and not all(row.names for row in rows)
+        ):
+            return None
+        sets = ContextSets.from_ragged([np.frombuffer(row.contexts or b"", "<f8").reshape(-1, dim) for row in rows])
+        names = [
+            [*map(str, range(len(row.contexts or b"") // (8 * dim)))] if row.names is None else json.loads(row.names)
+            for row in rows
+        ]
+        width, protected = sets.contexts.shape[1], policy.min_propensity
+        decided = policy.decide(
+            sets.contexts,
+            sets.available,
+            ids=keys_of_bytes(b"".join(row.key for row in rows), len(rows)),
+            seed=self.description.seed,
+            protected=None if protected is None else protected.of_names(names, width),
+            baseline=np.array([row.baseline for row in rows]) if policy.needs_baseline else None,
+        )
+        after = Counter(named[arm] for named, arm in zip(names, decided.arms.tolist(), strict=True))
+        before = Counter(named[row.arm_index] for named, row in zip(names, rows, strict=True))
+        shares = {arm: (before[arm] / len(rows), after[arm] / len(rows)) for arm in {*before, *after}}
+        return PolicyChanges(
+            requests=len(rows),
+            share=sum(row.arm_index != arm for row, arm in zip(rows, decided.arms.tolist(), strict=True)) / len(rows),
+            arms=dict(sorted(shares.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))),
+        )
+
     def judge(self, gate: Gate, state: State, rejected: Sequence[UpdateReport]) -> GateReport:
         """What the decisions that were held out say of the policy that was learned, after those that were rejected."""
         return judge(
@@ -200,7 +240,33 @@ class Updates:
             if not verdict.promoted:
                 return self._not_made((), report, preview=True)
         waits = self._waits(standing, forecast, gate)
+        report = msgspec.structs.replace(report, changes=update.changes(state.policy))
         return self._outcome(known[-1].number + 1, state.policy.id, report, state=state, waits=waits, preview=True)
+
+    def proposed(self) -> Advance | None:
+        """The update whose policy waits for approval."""
+        version = self.versions.proposal()
+        if version is None:
+            return None
+        return self._outcome(version.number, version.policy.id, version.report, state=version.state, proposed=True)
+
+    def approve(self, policy_id: str | None, now: float) -> Advance:
+        """Publish the policy that waits for approval."""
+        version = self.versions.proposal()
+        if version is None:
+            raise ParameterError(
+                f"policy_id: no policy of experiment '{self.description.name}' waits for approval. Advance when an "
+                "update is due (rareswitch experiment advance)."
+            )
+        if policy_id not in (None, version.policy.id):
+            raise ConflictError(
+                f"the policy {policy_id!s:.64} does not wait for approval: another one, {version.policy.id}, took its "
+                "place. Look at it, and approve that one."
+            )
+        summaries, state, report = version.row.summaries, version.state, version.report
+        if self.versions.publish(version.number, state, summaries, report, now) is None:
+            return self._made_elsewhere(version.number)
+        return self._outcome(version.number, version.policy.id, report, state=state)
 
     # the steps of an update
 
@@ -280,7 +346,13 @@ class Updates:
                 return self._not_made((), report)
             return self._made_elsewhere(parent + 1)  # who looked again let one pass
         report = msgspec.structs.replace(report, by=secrets.token_hex(8))
-        version = self.versions.publish(parent + 1, state, summaries, report, update.plan.now)
+        learned_from = summaries_to_bytes(summaries)
+        if self.description.approval:
+            report = msgspec.structs.replace(report, changes=update.changes(state.policy))
+            if not self.store.propose(self.versions.row(parent + 1, state, learned_from, report, update.plan.now)):
+                return self._made_elsewhere(parent + 1)
+            return self._outcome(parent + 1, state.policy.id, report, state=state, proposed=True)
+        version = self.versions.publish(parent + 1, state, learned_from, report, update.plan.now)
         if version is None:
             return self._made_elsewhere(parent + 1)
         return self._outcome(version.number, version.policy.id, report, state=state)
@@ -309,6 +381,7 @@ class Updates:
         waits: tuple[Wait, ...] = (),
         elsewhere: bool = False,
         preview: bool = False,
+        proposed: bool = False,
     ) -> Advance:
         """The result of an update; there is no state where no policy was made."""
         batch, *late = report.learned or (LearnedBatch(policy_id="", decided=0, learned=0),)
@@ -318,7 +391,9 @@ class Updates:
         regret = None if state is None else known_regret(self.description.learner, state)
         return Advance(
             **msgspec.structs.asdict(batch) | {"policy_id": policy_id},
-            made=state is not None and not elsewhere,
+            made=state is not None and not elsewhere and not proposed,
+            proposed=proposed,
+            changes=report.changes,
             elsewhere=elsewhere,
             preview=preview,
             version=number,

@@ -12,14 +12,7 @@ import msgspec
 from rareswitch.core import canonical_json
 from rareswitch.errors import FileFormatError, StoreError
 from rareswitch.experiment.results import UpdatePlan, UpdateReport
-from rareswitch.learner import (
-    State,
-    Summary,
-    state_from_bytes,
-    state_to_bytes,
-    summaries_from_bytes,
-    summaries_to_bytes,
-)
+from rareswitch.learner import State, Summary, state_from_bytes, state_to_bytes, summaries_from_bytes
 from rareswitch.policy import Key, Policy, check_signature, policy_from_bytes, policy_to_bytes, sign, verify_signature
 from rareswitch.store import Store, VersionRow
 
@@ -124,19 +117,29 @@ class Versions:
             )
         return self.known[number - 1]
 
-    def publish(
-        self, number: int, state: State, summaries: list[Summary], report: UpdateReport, time: float
-    ) -> Version | None:
-        """Publish the policy of a state under the next number; None if another process was faster."""
-        row = version_row(
+    def row(self, number: int, state: State, summaries: bytes, report: UpdateReport, time: float) -> VersionRow:
+        """The policy of a state as it is kept, signed where there is a key."""
+        return version_row(
             number,
             state,
             experiment=self.experiment,
-            summaries=summaries_to_bytes(summaries),
+            summaries=summaries,
             report=msgspec.json.encode(report).decode(),
             time=time,
             key=self.key,
         )
+
+    def proposal(self) -> Version | None:
+        """The version that waits for approval; it need not be signed yet."""
+        row = self.store.proposal()
+        if row is None:
+            return None
+        unsigned = json.loads(row.signature).get("scheme") == UNSIGNED
+        return Version(row, self.experiment, None if unsigned else self.key)
+
+    def publish(self, number: int, state: State, summaries: bytes, report: UpdateReport, time: float) -> Version | None:
+        """Publish the policy of a state under the next number; None if another process was faster."""
+        row = self.row(number, state, summaries, report, time)
         if self.store.publish(row) != row:
             return None
         version = Version(row, self.experiment, self.key)

@@ -13,6 +13,7 @@ from rareswitch.experiment import (
     LearnerNote,
     Lift,
     Listed,
+    PolicyChanges,
     Rewarded,
     Rewards,
     Status,
@@ -27,6 +28,8 @@ from rareswitch.report.numerals import bounds_text, decimals, number_text
 from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text
 from rareswitch.version import __version__
 
+#: Arms whose shares a text names.
+MOST_ARMS = 5
 #: Fields with unexpected values that the text of a status names, at most.
 MOST_FIELDS = 20
 #: Differences of log-likelihoods that are worth a word.
@@ -205,7 +208,7 @@ def advance_text(report: Advance, *, cli: bool = False) -> str:
     head = ["Preview, nothing was changed."] if report.preview else []
     head += [] if report.lift is None else [as_text(report.lift, cli=cli)]
     name = f"policy {report.version} ({report.policy_id[:12]}…)"
-    if not report.made and not report.elsewhere:
+    if not report.made and not report.elsewhere and not report.proposed:
         gate = [f"Gate: {as_text(report.gate, cli=cli)}"] if report.gate is not None else []
         waits = [waits_text(report.waits, cli=cli)] if report.waits else []
         return "\n".join([*head, f"No update: {name} goes on.", *gate, *waits])
@@ -234,12 +237,27 @@ def advance_text(report: Advance, *, cli: bool = False) -> str:
         if len(report.batch_sizes) > 1
         else ""
     )
-    lines.append(f"{'Next' if report.preview else 'Now'}: {name}{planned}{more}.")
+    when = "Next" if report.preview else "Proposed" if report.proposed else "Now"
+    lines.append(f"{when}: {name}{planned}{more}.")
+    if report.changes is not None:
+        lines.append(_changes(report.changes))
     if report.regret is not None:
         lines.append(as_text(report.regret, cli=cli))
     done = "Another process made the update." if report.elsewhere else f"Updated in {report.seconds:.1f} s."
+    if report.proposed:
+        done, approve = "The policy waits for approval.", "rareswitch experiment approve" if cli else "approve()"
+        lines.append(f"The policy before goes on until it is approved ({approve}).")
     waits = [f"Not due. {waits_text(report.waits, cli=cli)}"] if report.waits else []
     return "\n".join([*head, *([] if report.preview else [done]), *lines, *waits])
+
+
+def _changes(changes: PolicyChanges) -> str:
+    """What a policy would decide otherwise."""
+    shares = [(arm, *map(percent_text, pair)) for arm, pair in changes.arms.items() if pair[0] != pair[1]]
+    arms = [f"{arm} {old} → {new}" for arm, old, new in shares]
+    more = f", {len(arms) - MOST_ARMS} more" if len(arms) > MOST_ARMS else ""
+    listed = f": {', '.join(arms[:MOST_ARMS])}{more}" if arms else ""
+    return f"Changes for {percent_text(changes.share)} of {changes.requests:,} requests{listed}."
 
 
 def _batch_text(note: LearnerNote) -> str:

@@ -36,6 +36,9 @@ _TABLES = {
     "experiments": "*number:counter name:text description:text ?ended:real",
     "versions": "*experiment:number *number:number policy:data state:data summaries:data report:text signature:text "
     "time:real",
+    # a version that waits for approval
+    "proposals": "*experiment:number number:number policy:data state:data summaries:data report:text signature:text "
+    "time:real",
     "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
     "refusals": "*experiment:number *parent:number *number:number report:text",
     # waits: until it is activated, and activated: when; they are not used yet

@@ -131,10 +131,10 @@ class Store(Database):
         self._ready(create=True)
         self._write(call)
 
-    def _add_version(self, connection: Connection, number: int, version: VersionRow) -> None:
+    def _add_version(self, connection: Connection, number: int, version: VersionRow, to: str = "versions") -> None:
         columns = ", ".join(("experiment", *VersionRow._fields))
         marks = ", ".join("?" * (1 + len(version)))
-        connection.execute(f"INSERT INTO rareswitch_versions ({columns}) VALUES ({marks})", (number, *version))
+        connection.execute(f"INSERT INTO rareswitch_{to} ({columns}) VALUES ({marks})", (number, *version))
 
     def names(self) -> list[str]:
         """The experiments of this database, the oldest first."""
@@ -200,6 +200,7 @@ class Store(Database):
             head = _head(connection, number)
             if head == version.number - 1:
                 self._add_version(connection, number, version)
+                _withdraw(connection, number)
             elif head < version.number:
                 raise StoreError(f"version {version.number} needs version {version.number - 1}; the head is {head}.")
             return head == version.number - 1
@@ -211,6 +212,35 @@ class Store(Database):
         query = "UPDATE rareswitch_experiments SET name = name WHERE number = ?"
         number = self.number
         self._write(lambda connection: connection.execute(query, (number,)))
+
+    # proposals
+
+    def propose(self, version: VersionRow) -> bool:
+        """Keep a version until it is approved, in place of the one before, and forget what its update froze.
+
+        Nothing is changed, and the answer is False, where its parent is not the head.
+        """
+        number = self.number
+
+        def call(connection: Connection) -> bool:
+            if _head(connection, number) != version.number - 1:
+                return False
+            _withdraw(connection, number)
+            self._add_version(connection, number, version, "proposals")
+            _forget(connection, number, version.number - 1)
+            return True
+
+        return self._write(call)
+
+    def proposal(self) -> VersionRow | None:
+        """The version that waits for approval, if there is one."""
+        columns = ", ".join(VersionRow._fields)
+        rows = self._rows(f"SELECT {columns} FROM rareswitch_proposals WHERE experiment = ?", self.number)
+        return VersionRow(*rows[0]) if rows else None
+
+    def withdraw(self) -> None:
+        """Forget the version that waits for approval."""
+        self._write(partial(_withdraw, number=self.number))
 
     # updates
 
@@ -601,6 +631,10 @@ def _frozen(connection: Connection, number: int, parent: int) -> tuple[str, Mark
     query = "SELECT plan, decisions, rewards FROM rareswitch_updates WHERE experiment = ? AND parent = ?"
     row = connection.execute(query, (number, parent)).fetchone()
     return None if row is None else (str(row[0]), Marks(int(row[1]), int(row[2])))
+
+
+def _withdraw(connection: Connection, number: int) -> None:
+    connection.execute("DELETE FROM rareswitch_proposals WHERE experiment = ?", (number,))
 
 
 def _forget(connection: Connection, number: int, parent: int) -> None:
