@@ -6,7 +6,6 @@ All rules were chosen on seeds from 1000 to 9999; report on the others, from 0 o
 import math
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -23,6 +22,8 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects, lift_of
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally
+from rareswitch.evaluation.questions import Settings, question_of
+from rareswitch.evaluation.scoring import score
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
@@ -129,38 +130,67 @@ def truth_of_log(world: World, log: DecisionLog, seed: int) -> float:
     return float(np.average(truths, weights=counts))
 
 
-def value_run(name: str, seed: int, data: str | None, tables: str | None) -> list[tuple[str, bool, float]]:
-    """Of every answer: what was asked, whether the interval holds, and its width; values by other intervals, too."""
-    sized = name not in FROM_FILES
-    made = (
-        make_world(name, dim=8, arms=6, noise=0.5) if sized else world_at(name, {"data": data, "tables": tables})(3000)
-    )
-    candidates = candidates_of(made, seed)
-    log = adaptive_log(made, seed, Foresight(dim=made.dim, horizon=3000, policies=8), 0.3)
-    found = rareswitch.evaluate(log, candidates, simultaneous=False)  # each is counted by itself
-    earned, baseline = truth_of_log(made, log, seed), truth_of(made, Always(str(made.arms - 1)), seed)
-    asked = [("lift", earned - baseline, found.lift[0].interval)]
-    for value, gain in zip(found.values, found.gains, strict=True):
-        truth = truth_of(made, candidates[value.candidate], seed)
-        asked += [("value", truth, value.interval), ("gain", truth - earned, gain.interval)]
-        if value.answered:
-            asked += [("value, all rows as one sample (SNIPS)", truth, value.naive)]
-            asked += [(f"value, {kind}", truth, value.others[kind]) for kind in ("ips", "snips")]
-    return [(what, bool(i.low <= truth <= i.high), i.high - i.low) for what, truth, i in asked if i is not None]
+def old_intervals(log: DecisionLog, candidates: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """The intervals of values that commit 5318647 gave, of batches that answer today: to compare widths with.
+
+    Batches counted with √(n/E w²); their variance was half of what it is where residuals do not depend on weights, at
+    least, and half of that of all batches; Student's quantile was lengthened on the side of the long tail (Johnson).
+    """
+    scores, intervals = score(log, candidates), dict[str, tuple[float, float]]()
+    for name in candidates:
+        question, parts = question_of(scores, name, Settings()), list[tuple[float, ...]]()
+        for batch in () if question.reasons else question.able:
+            columns, support = question.columns[batch], question.known[batch]
+            residuals, n = columns.rewards - columns.predicted, support.count
+            rows = columns.expected + columns.weights * residuals
+            alike = float(columns.expected.var()) + support.second / n * float((residuals**2).mean())
+            thirds = float(((rows - rows.mean()) ** 3).mean()), support.third / n * float((residuals**3).mean())
+            third = (max(thirds) if sum(thirds) > 0.0 else min(thirds)) / n**2
+            parts.append((float(rows.mean()), max(float(rows.var(ddof=1)), alike / 2.0) / n, third, support.effective))
+        if parts:
+            values, variances, third_moments, effective = np.array(parts).T
+            freedom, unit = np.maximum(effective - 1.0, 1.0), variances * effective
+            variances = np.maximum(unit, freedom @ unit / freedom.sum() / 2.0) / effective
+            shares = np.sqrt(effective) / np.sqrt(effective).sum()
+            total = float(shares**2 @ variances)
+            student = special.stdtrit(1.0 / float(((shares**2 * variances / total) ** 2 / freedom).sum()), 0.975)
+            skewness = float(shares**3 @ third_moments) / total**1.5
+            more = min(abs(skewness), 1.0) * (2.0 * student**2 + 1.0) / 6.0
+            below, above = (student, student + more) if skewness > 0.0 else (student + more, student)
+            middle, error = float(shares @ values), math.sqrt(total)
+            intervals[name] = (float(middle - error * below), float(middle + error * above))
+    return intervals
 
 
-def values(setup: Setup) -> Iterator[Row]:
-    """Four candidates and a baseline, in logs of foresight with 8 policies over 3,000 decisions."""
-    names = (*SUITES["ten"].worlds, "phishing", "diamonds", "cracker")
-    names = tuple(name for name in names if not left_out([name], setup.folders))[: setup.pick(100, 2)]
-    folders = (setup.folders["data"], setup.folders["tables"])
-    runs = {name: setup.map(value_run, [(name, seed, *folders) for seed in setup.seeds]) for name in names}
+#: What was asked, whether the interval holds, and its width.
+Answer = tuple[str, bool, float]
+ASKED = ("value", "gain", "lift")
+NAIVE, OLD = "value, all rows as one sample (SNIPS)", "value, by the intervals before (5318647)"
+
+
+def answers_of(
+    log: DecisionLog, candidates: dict[str, Any], values: dict[str, float], earned: float, baseline: float
+) -> list[Answer]:
+    """Of every answer on a log, with the truth at hand; of values by other intervals, too."""
+    evaluation = rareswitch.evaluate(log, candidates, simultaneous=False)  # each is counted by itself
+    old, intervals = old_intervals(log, candidates), [("lift", earned - baseline, evaluation.lift[0].interval)]
+    for value, gain in zip(evaluation.values, evaluation.gains, strict=True):
+        truth = values[value.candidate]
+        intervals += [("value", truth, value.interval), ("gain", truth - earned, gain.interval)]
+        intervals += [(NAIVE, truth, value.naive)]
+        intervals += [(f"value, {kind}", truth, value.others.get(kind)) for kind in ("ips", "snips")]
+    ends = [(what, truth, i.low, i.high) for what, truth, i in intervals if i is not None]
+    ends += [(OLD, values[name], low, high) for name, (low, high) in old.items()]
+    return [(what, bool(low <= truth + 1e-12 and truth - 1e-12 <= high), high - low) for what, truth, low, high in ends]
+
+
+def coverage(runs: dict[str, list[list[Answer]]], candidates: Callable[[str], int]) -> Iterator[Row]:
+    """How often intervals hold: of all kinds of logs together, by what was asked, and of each."""
     every = [answer for logs in runs.values() for log in logs for answer in log]
-    ours = ("value", "gain", "lift")
     for what in dict.fromkeys(what for what, _, _ in every):
         hits = [holds for kind, holds, _ in every if kind == what]
-        yield rate_row(f"95 % intervals: {what}", sum(hits), len(hits), asked=what in ours)
-    held = [holds for what, holds, _ in every if what in ours]
+        yield rate_row(f"95 % intervals: {what}", sum(hits), len(hits), asked=what in ASKED)
+    held = [holds for what, holds, _ in every if what in ASKED]
     within = 0.94 * len(held) <= sum(held) <= 0.97 * len(held)
     yield Row(
         what="values, gains and lifts together",
@@ -169,23 +199,47 @@ def values(setup: Setup) -> Iterator[Row]:
     )
     for name, logs in runs.items():
         answers = [answer for log in logs for answer in log]
-        rates = [(what, [holds for kind, holds, _ in answers if kind == what]) for what in ours]
+        rates = [(what, [holds for kind, holds, _ in answers if kind == what]) for what in ASKED]
         held = [holds for _, hits in rates for holds in hits]
+        asked = (1 + 2 * candidates(name)) * len(logs)
         yield Row(
             what=name,
             measured=", ".join(f"{what}s {np.mean(hits):.1%}" for what, hits in rates if hits)
-            + f" hold; {len(held):,} of {9 * len(logs):,} answered",
-            ratio=f"{width(answers) / width(answers, 'value, all rows as one sample (SNIPS)'):.2f}× i.i.d. SNIPS"
+            + f" hold; {len(held):,} of {asked:,} answered",
+            ratio=f"{width(answers) / width(answers, NAIVE):.2f}× i.i.d. SNIPS, "
+            f"{width(answers) / width(answers, OLD):.2f}× before"
             if width(answers)
             else "",
             must=("at least 91 %", float(np.mean(held)) >= 0.91) if held else NOTHING,
         )
 
 
-def width(answers: Sequence[tuple[str, bool, float]], what: str = "value") -> float:
+def width(answers: Sequence[Answer], what: str = "value") -> float:
     """The median width of intervals; 0 where there are none."""
     widths = [width for kind, _, width in answers if kind == what]
     return float(np.median(widths)) if widths else 0.0
+
+
+def value_run(name: str, seed: int, data: str | None, tables: str | None) -> list[Answer]:
+    """Of every answer on the log of an adaptive run."""
+    sized = name not in FROM_FILES
+    world = (
+        make_world(name, dim=8, arms=6, noise=0.5) if sized else world_at(name, {"data": data, "tables": tables})(3000)
+    )
+    candidates = candidates_of(world, seed)
+    log = adaptive_log(world, seed, Foresight(dim=world.dim, horizon=3000, policies=8), 0.3)
+    truths = {candidate: truth_of(world, candidates[candidate], seed) for candidate in candidates}
+    baseline = truth_of(world, Always(str(world.arms - 1)), seed)
+    return answers_of(log, candidates, truths, truth_of_log(world, log, seed), baseline)
+
+
+def values(setup: Setup) -> Iterator[Row]:
+    """Four candidates and a baseline, in logs of foresight with 8 policies over 3,000 decisions."""
+    names = (*SUITES["ten"].worlds, "phishing", "diamonds", "cracker")
+    names = tuple(name for name in names if not left_out([name], setup.folders))[: setup.pick(100, 2)]
+    folders = (setup.folders["data"], setup.folders["tables"])
+    runs = {name: setup.map(value_run, [(name, seed, *folders) for seed in setup.seeds]) for name in names}
+    yield from coverage(runs, lambda name: 4)
 
 
 class Kind(NamedTuple):
@@ -318,50 +372,17 @@ def kind_log(kind: Kind, seed: int) -> KindLog:
     )
 
 
-def kind_run(name: str, seed: int) -> list[tuple[str, bool, float, float]]:
-    """Of every answer: what was asked, whether the interval holds, its width, and that of all rows as one sample."""
-    made = kind_log(KINDS[name], seed)
-    found = rareswitch.evaluate(made.log, made.candidates, simultaneous=False)
-    answers = list[tuple[str, bool, float, float]]()
-    pairs = [("lift", made.earned - made.baseline, found.lift[0].interval, math.nan)]
-    for value, gain in zip(found.values, found.gains, strict=True):
-        naive = math.nan if value.naive is None else value.naive.high - value.naive.low
-        pairs.append(("value", made.values[value.candidate], value.interval, naive))
-        pairs.append(("gain", made.values[value.candidate] - made.earned, gain.interval, math.nan))
-    for what, truth, interval, naive in pairs:
-        if interval is not None:
-            holds = bool(interval.low <= truth + 1e-12 and truth - 1e-12 <= interval.high)
-            answers.append((what, holds, interval.high - interval.low, naive))
-    return answers
+def kind_run(name: str, seed: int) -> list[Answer]:
+    """Of every answer on a log of a kind."""
+    log, candidates, values, earned, baseline = kind_log(KINDS[name], seed)
+    return answers_of(log, candidates, values, earned, baseline)
 
 
 def kinds(setup: Setup) -> Iterator[Row]:
     """Values, gains and lifts in logs of twelve kinds, each looked at once."""
-    totals = Counter[tuple[str, bool]]()
-    for name in list(KINDS)[: setup.pick(12, 2)]:
-        runs = setup.map(kind_run, [(name, seed) for seed in setup.seeds])
-        answers = [answer for run in runs for answer in run]
-        own = Counter((what, holds) for what, holds, _, _ in answers)
-        totals += own
-        asked = sum(1 + 2 * len(KINDS[name].asked) for _ in runs)
-        rates = {
-            kind: own[kind, True] / max(1, own[kind, True] + own[kind, False]) for kind in ("value", "gain", "lift")
-        }
-        ratio = np.nanmedian([width / naive for _, _, width, naive in answers]) if answers else math.nan
-        held = sum(own[what, True] for what in rates)
-        yield Row(
-            what=name,
-            measured=", ".join(f"{what}s {rate:.1%}" for what, rate in rates.items())
-            + f" hold; {len(answers):,} of {asked:,} answered",
-            ratio=f"{ratio:.2f}× i.i.d. SNIPS",
-            must=("at least 91 %", held >= 0.91 * len(answers)),
-        )
-    held, count = sum(n for (_, holds), n in totals.items() if holds), sum(totals.values())
-    yield Row(
-        what="all",
-        measured=f"{held / count:.1%} of {count:,} hold",
-        must=("94 to 97 %", 0.94 * count <= held <= 0.97 * count),
-    )
+    names = list(KINDS)[: setup.pick(12, 2)]
+    runs = {name: setup.map(kind_run, [(name, seed) for seed in setup.seeds]) for name in names}
+    yield from coverage(runs, lambda name: len(KINDS[name].asked))
 
 
 LOOKS = {
