@@ -111,8 +111,10 @@ def import_lines(tree: ast.Module) -> int:
 
 def public_names(tree: ast.Module) -> set[str]:
     """Classes, functions and aliases of types that a module defines, without private ones."""
-    names = {node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-    targets = (target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets)
+    named = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    names = {node.name for node in tree.body if isinstance(node, named)} - COMMAND_VERBS
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
     names |= {target.id for target in targets if isinstance(target, ast.Name) and not target.id.isupper()}
     return {name for name in names if not name.startswith("_")}
 
@@ -134,7 +136,7 @@ def sizes(source: Path) -> Iterator[tuple[str, str]]:
         small += path.name != "__init__.py" and code_lines(path.read_text(encoding="utf-8")) < SMALL
     laboratory = sum(lines[package] for package in LABORATORY)
     product = lines.total() - laboratory
-    twice = sorted(name for name, count in names.items() if count > 1 and name not in COMMAND_VERBS)
+    twice = sorted(name for name, count in names.items() if count > 1)
     yield "code lines of the product", f"{product:,}"
     yield "code lines of the laboratory", f"{laboratory:,}"
     yield "by package", ", ".join(f"{package} {count:,}" for package, count in lines.most_common())

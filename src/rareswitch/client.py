@@ -13,7 +13,8 @@ import msgspec
 
 from rareswitch import errors
 from rareswitch.errors import MissingExtraError, RareswitchError, StoreError
-from rareswitch.experiment import Advance, Audit, Choice, Status
+from rareswitch.experiment import Advance, Audit, Choice, Id, Status
+from rareswitch.features import OfferedArms
 
 try:
     import httpx
@@ -22,9 +23,6 @@ except ImportError as error:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Id = int | str
-Value = float | bool
-Arms = Sequence[Id] | Mapping[Any, Mapping[str, Any]]
 #: Answers after which the same request may be sent again.
 _AGAIN = {429, 502, 503, 504}
 #: Seconds before the second attempt; twice as long before each further one.
@@ -51,7 +49,7 @@ _audit, _columns = _reading(Audit), _reading(dict[str, list[Any]])
 
 def _decide(
     context: Mapping[str, Any] | Sequence[Sequence[float]],
-    arms: Arms | None = None,
+    arms: OfferedArms = None,
     *,
     id: Id,  # noqa: A002
     baseline: Id | None = None,
@@ -62,7 +60,7 @@ def _decide(
 
 
 def _decide_many(
-    contexts: Sequence[Mapping[str, Any]], arms: Arms | Sequence[Arms] | None = None, *, ids: Sequence[Id]
+    contexts: Sequence[Mapping[str, Any]], arms: OfferedArms = None, *, ids: Sequence[Id]
 ) -> _Exchange[list[Choice]]:
     """Choose an arm for each of many records; ``arms`` once for all, or for each."""
 
@@ -80,7 +78,7 @@ def _decide_many(
 
 def _reward(
     id: Id,  # noqa: A002
-    value: Value,
+    value: float,
     *,
     event: str | None = None,
     overwrite: bool = False,
@@ -91,7 +89,7 @@ def _reward(
 
 
 def _reward_many(
-    ids: Sequence[Id], values: Sequence[Value], *, events: Sequence[str] | None = None, overwrite: bool = False
+    ids: Sequence[Id], values: Sequence[float], *, events: Sequence[str] | None = None, overwrite: bool = False
 ) -> _Exchange[None]:
     """Say what many decisions earned."""
     body = {"ids": [*ids], "values": [*values], "events": events, "overwrite": overwrite}

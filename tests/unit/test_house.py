@@ -2,9 +2,11 @@
 
 import ast
 import importlib
+import runpy
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +100,12 @@ def test_variables_are_named_after_what_they_hold() -> None:
         if name in SAYS_NOTHING and (inside, name) not in public
     ]
     assert not offenders, "\n".join(offenders)
+
+
+def test_a_public_name_exists_once() -> None:
+    house = runpy.run_path(str(ROOT / "benchmarks" / "house.py"))
+    names = Counter(name for _, _, tree in house["modules"](HOUSE) for name in house["public_names"](tree))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_public_api_holds_imports_alone() -> None:

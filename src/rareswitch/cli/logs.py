@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rareswitch.cli.options import Settings, add_options
+from rareswitch.cli.options import Arguments, add_options
 from rareswitch.cli.output import Output, print_json, save_picture
 from rareswitch.cli.sources import (
     add_columns,
@@ -117,7 +117,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
     return 0 if any(value.answered for value in evaluation.values) else NO_ANSWER
 
 
-def _deciding(options: argparse.Namespace) -> Settings:
+def _deciding(options: argparse.Namespace) -> Arguments:
     """The policies that decided, where they are given."""
     if options.behavior_policy is None:
         return {}
@@ -258,7 +258,7 @@ def run_convert(options: argparse.Namespace) -> Output:
     return Output(facts, f"{text}: written to {options.target}{marked}")
 
 
-def _reading(options: argparse.Namespace) -> Settings:
+def _reading(options: argparse.Namespace) -> Arguments:
     """Settings of the reader."""
     settings = column_options(options)
     settings |= {name: value for name in ("propensities", "within") if (value := getattr(options, name)) is not None}

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from rareswitch.policy import Key
 
-#: Settings of a learner by name, or the value of an option that is written in JSON.
-Settings: TypeAlias = dict[str, Any]
+#: Arguments of a call by name, and the value of an option that is written in JSON.
+Arguments: TypeAlias = dict[str, Any]
 Json: TypeAlias = Any
 #: What has no dashes.
 _POSITIONAL = {"file": "FILE", "url": "STORE", "name": "NAME", "ids": "ID", "source": "SOURCE", "target": "TARGET"}
@@ -183,7 +183,7 @@ def add_settings(parser: argparse.ArgumentParser, *, without: Iterable[str] = ()
     parser.set_defaults(learner_settings=names)
 
 
-def given_settings(options: argparse.Namespace, names: Sequence[str]) -> Settings:
+def given_settings(options: argparse.Namespace, names: Sequence[str]) -> Arguments:
     """The settings that were given; an option that none of the learners has is refused."""
     values = {name: getattr(options, name) for name in options.learner_settings}
     settings = {name: ADAPTIVE if value == [ADAPTIVE] else value for name, value in values.items() if value is not None}
@@ -201,7 +201,7 @@ def check_heeded(option: str, setting: str, names: Sequence[str]) -> None:
         raise ParameterError(f"{option} is no setting of {', '.join(names)}. Leave it out, or take {takers}.")
 
 
-def settings_for(name: str, settings: Settings) -> Settings:
+def settings_for(name: str, settings: Arguments) -> Arguments:
     """Those of the settings that the learner of that name has."""
     from rareswitch.learner import takes
 

@@ -23,7 +23,7 @@ LONGEST = 1 << 23
 #: The object in a line.
 LineData: TypeAlias = Mapping[str, Json]
 #: Carries out the requests of lines, and returns a result for each.
-Call: TypeAlias = Callable[[Sequence[LineData]], Sequence[Json]]
+Handler: TypeAlias = Callable[[Sequence[LineData]], Sequence[Json]]
 
 
 def add_experiment_decide(parser: argparse.ArgumentParser) -> None:
@@ -190,7 +190,7 @@ REWARDS = Dialogue(
 )
 
 
-def answer_lines(call: Call, dialogue: Dialogue, path: str | None) -> int:
+def answer_lines(call: Handler, dialogue: Dialogue, path: str | None) -> int:
     """Answer each line of a file, or of the standard input, and return the exit status: 1 where some were refused.
 
     Lines are answered together as far as they have come, so that a program can wait for each answer and a file is
@@ -267,7 +267,7 @@ def _input(path: str | None) -> AbstractContextManager[BinaryIO]:
         raise FileFormatError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _answers(call: Call, lines: Sequence[Line], dialogue: Dialogue) -> Iterator[LineData]:
+def _answers(call: Handler, lines: Sequence[Line], dialogue: Dialogue) -> Iterator[LineData]:
     """For each line its answer, or why it is refused."""
     readable = [line.data for line in lines if not line.error]
     results = (result for _, group in groupby(readable, dialogue.alike) for result in _results(call, list(group)))
@@ -280,7 +280,7 @@ def _answers(call: Call, lines: Sequence[Line], dialogue: Dialogue) -> Iterator[
             yield dialogue.answer(line.data, result)
 
 
-def _results(call: Call, lines: Sequence[LineData]) -> list[Json]:
+def _results(call: Handler, lines: Sequence[LineData]) -> list[Json]:
     """For each line the result of one call, or the error that refuses it; the others are not carried out again.
 
     Of lines that are refused before anything is stored, each half is tried.

@@ -12,7 +12,7 @@ from rareswitch.cli.output import Output
 from rareswitch.errors import MissingExtraError, ParameterError, several
 
 if TYPE_CHECKING:
-    from rareswitch.service import Settings
+    from rareswitch.service import ServerSettings
 
 #: Read where no other file is named.
 CONFIG = "rareswitch.toml"
@@ -64,7 +64,7 @@ def run_serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(options: argparse.Namespace) -> "Settings":
+def _settings(options: argparse.Namespace) -> "ServerSettings":
     try:
         from rareswitch.service import read_settings
     except ImportError as error:

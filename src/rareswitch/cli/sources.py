@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rareswitch.cli.options import Json, Settings, add_key_options, add_options, add_own_learner, given_key
+from rareswitch.cli.options import Arguments, Json, add_key_options, add_options, add_own_learner, given_key
 from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def given_pairs(name: str, words: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def column_options(options: argparse.Namespace) -> Settings:
+def column_options(options: argparse.Namespace) -> Arguments:
     """The names of columns, as readers of logs take them."""
     return {} if options.columns is None else {"columns": given_pairs("columns", options.columns)}
 

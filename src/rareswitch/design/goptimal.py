@@ -41,7 +41,7 @@ EXCHANGE_ROUNDS = 300
 
 CERTIFIED, NOT_MET, ILL_CONDITIONED = 0, 1, 2
 #: An array of numbers that a kernel fills in, each of a type of its own.
-Output: TypeAlias = NDArray[Any]
+OutputArray: TypeAlias = NDArray[Any]
 SMALLEST_TOL = 1e-8
 _OUTPUTS = ("weights", "leverages", "max_leverage", "rank", "residual", "passes")
 #: Context entries that are solved in one go: well under a second.
@@ -413,7 +413,7 @@ def _solve_spans(  # type: ignore[no-untyped-def]
         status[s], rank[s], max_leverage[s] = CERTIFIED, 0, 0.0
 
 
-def design_outputs(n: int, arm_count: int) -> tuple[Output, ...]:
+def design_outputs(n: int, arm_count: int) -> tuple[OutputArray, ...]:
     """The arrays into which :func:`design_sets` writes, in the order in which it takes them."""
     weights, leverages = np.empty((n, arm_count)), np.empty((n, arm_count))
     max_leverage, residual = np.empty(n), np.empty(n)
@@ -421,7 +421,7 @@ def design_outputs(n: int, arm_count: int) -> tuple[Output, ...]:
     return weights, leverages, max_leverage, rank, residual, passes, status
 
 
-def design_sets(contexts: FloatArray, available: BoolArray, tol: float, *outputs: Output) -> None:
+def design_sets(contexts: FloatArray, available: BoolArray, tol: float, *outputs: OutputArray) -> None:
     """G-optimal designs of ``contexts`` (n, K, d) among ``available`` (n, K), into the arrays of ``design_outputs``.
 
     ``passes`` is 0 where the uniform design was certified by counting alone, with no linear algebra. Coordinates of a
@@ -516,7 +516,7 @@ def g_optimal(contexts: SetsLike, available: ArrayLike | None = None, *, tol: fl
     weights, leverages, max_leverage, rank, _, _, status = outputs
     parts = in_steps(sets.contexts, sets.available, *outputs, parts=1 if threads == 1 else 6 * threads)
 
-    def solve(part: tuple[Output, ...]) -> None:
+    def solve(part: tuple[OutputArray, ...]) -> None:
         design_sets(part[0], part[1], tol, *part[2:])
 
     if threads == 1:
@@ -538,7 +538,7 @@ def g_optimal(contexts: SetsLike, available: ArrayLike | None = None, *, tol: fl
     return Design(**{name: array[at] for name, array in zip(_OUTPUTS, outputs, strict=False)}, failed=failed)
 
 
-def in_steps(contexts: FloatArray, *arrays: Output, parts: int = 1) -> list[tuple[Output, ...]]:
+def in_steps(contexts: FloatArray, *arrays: OutputArray, parts: int = 1) -> list[tuple[OutputArray, ...]]:
     """Contexts (n, K, d) and what belongs to them, cut: a kernel cannot be interrupted, and threads differ in speed."""
     if parts == 1 and contexts.size <= _LARGEST_STEP:
         return [(contexts, *arrays)]

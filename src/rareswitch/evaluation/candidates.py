@@ -29,7 +29,7 @@ class Always:
 
 
 #: What is known of decisions by their keys (n, 2); None where nothing is.
-Records: TypeAlias = Callable[[KeyArray], Sequence[Any]]
+RecordLookup: TypeAlias = Callable[[KeyArray], Sequence[Any]]
 
 
 class Playable(Protocol):
@@ -54,7 +54,7 @@ class ByDecision(Playable):
     """
 
     def __init__(
-        self, name: str, table: Mapping[Any, Any] | Records, rule: Callable[[Any, Any], Any] | None = None
+        self, name: str, table: Mapping[Any, Any] | RecordLookup, rule: Callable[[Any, Any], Any] | None = None
     ) -> None:
         self.name, self._rule = name, rule
         self._entries = _entries_of(table) if isinstance(table, Mapping) else table
@@ -86,7 +86,7 @@ class ByDecision(Playable):
         return Played(probabilities, None if applies.all() else applies, "are not named by it")
 
 
-def _entries_of(table: Mapping[Any, Any]) -> "Records":
+def _entries_of(table: Mapping[Any, Any]) -> "RecordLookup":
     """The entries of a table by the ids of decisions, looked up by their keys."""
     by_key = dict(zip(map(bytes, id_keys([*table])), table.values(), strict=True)) if table else {}
     return lambda keys: [by_key.get(key) for key in map(bytes, keys)]
@@ -109,7 +109,7 @@ class Played(NamedTuple):
     otherwise: str = ""
 
 
-def named_candidates(candidates: Any, records: Mapping[Any, Any] | Records | None = None) -> dict[str, Candidate]:
+def named_candidates(candidates: Any, records: Mapping[Any, Any] | RecordLookup | None = None) -> dict[str, Candidate]:
     """Candidates by name: of a dict as they are, of a single one or a list by what they are.
 
     With records by the ids of decisions, functions are rules of a record and the ids of the offered arms.

@@ -4,7 +4,7 @@ from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.opening import copy_experiment, create, list_experiments, open_experiment
-from rareswitch.experiment.requests import Request, Requests, read_requests
+from rareswitch.experiment.requests import Id, Request, Requests, read_requests
 from rareswitch.experiment.results import (
     Advance,
     Audit,
@@ -29,6 +29,7 @@ __all__ = [
     "Experiment",
     "Gate",
     "GateReport",
+    "Id",
     "LearnerNote",
     "Lift",
     "Listed",

@@ -15,7 +15,7 @@ from rareswitch.errors import ConflictError, ParameterError, ShapeError, Unsuita
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
-from rareswitch.experiment.requests import Arm, Asked, Id, Moment, Request, Requests, listed, read_requests
+from rareswitch.experiment.requests import Arm, Asked, Id, Request, Requests, listed, read_requests
 from rareswitch.experiment.results import Advance, Audit, Choice, Rewarded, Status, Verification
 from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
@@ -24,7 +24,7 @@ from rareswitch.experiment.versions import REFRESH, Version, Versions, sha256
 from rareswitch.features import OfferedArms, field_values
 from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
-from rareswitch.planning import minute_text, seconds_of
+from rareswitch.planning import Moment, minute_text, seconds_of
 from rareswitch.policy import Key, Policy, check_signs, in_holdout
 from rareswitch.store import DecisionRow, Job, Store
 
@@ -65,7 +65,7 @@ class Experiment:
         """Let go of files and connections; what was acknowledged stays."""
         self.store.close()
 
-    def end(self, *, now: Moment = None) -> None:
+    def end(self, *, now: Moment | None = None) -> None:
         """Let it decide no more; it still takes rewards, learns from them, and can be evaluated. Again changes nothing.
 
         Other processes notice within a second.
@@ -116,7 +116,7 @@ class Experiment:
         *,
         id: Id,  # noqa: A002
         baseline: Arm = None,
-        now: Moment = None,
+        now: Moment | None = None,
     ) -> Choice:
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
 
@@ -145,7 +145,7 @@ class Experiment:
         *,
         id: Id,  # noqa: A002
         baseline: Arm = None,
-        now: Moment = None,
+        now: Moment | None = None,
     ) -> Request:
         """What :meth:`decide` decides, for :meth:`decide_together`."""
         if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
@@ -173,7 +173,7 @@ class Experiment:
         *,
         ids: Sequence[Id],
         baseline: Sequence[Arm] | None = None,
-        now: Moment = None,
+        now: Moment | None = None,
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
         ids = listed("ids", ids)
@@ -352,7 +352,7 @@ class Experiment:
         *,
         event: str | None = None,
         overwrite: bool = False,
-        now: Moment = None,
+        now: Moment | None = None,
     ) -> Rewarded:
         """Say what a decision earned: a number or a boolean. Twice the same is as good as once.
 
@@ -376,7 +376,7 @@ class Experiment:
         *,
         events: Sequence[str] | None = None,
         overwrite: bool = False,
-        now: Moment = None,
+        now: Moment | None = None,
     ) -> Rewarded:
         """:meth:`reward` for many decisions at once."""
         rows = reward_rows(self.description.rewards, ids, values, events, seconds_of(now))
@@ -391,7 +391,7 @@ class Experiment:
     def advance(
         self,
         *,
-        now: Moment = None,
+        now: Moment | None = None,
         forecast: Forecast | None = None,
         force: bool = False,
         gate: Gate | bool | None = None,
@@ -430,7 +430,7 @@ class Experiment:
         """The update whose policy waits for approval; None where none does."""
         return self._updates.proposed()
 
-    def approve(self, policy_id: str | None = None, *, now: Moment = None) -> Advance:
+    def approve(self, policy_id: str | None = None, *, now: Moment | None = None) -> Advance:
         """Publish the policy that waits for approval, and sign it where the experiment is signed.
 
         With ``policy_id`` only if it is that one: what was looked at may have been replaced by a later batch end.
@@ -445,7 +445,7 @@ class Experiment:
     def preview(
         self,
         *,
-        now: Moment = None,
+        now: Moment | None = None,
         forecast: Forecast | None = None,
         gate: Gate | bool | None = None,
         executor: Executor | None = None,
@@ -457,7 +457,7 @@ class Experiment:
         """
         return self._updates.preview(now=seconds_of(now), forecast=forecast, gate=gate, executor=executor)
 
-    def status(self, *, now: Moment = None) -> Status:
+    def status(self, *, now: Moment | None = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
         return status_of(self.description, self.store, self.versions, now=seconds_of(now))
 
@@ -478,7 +478,7 @@ class Experiment:
         settings = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, stored, self._versions.numbered(stored[0].version), request=request, **settings)
 
-    def logged(self, *, now: Moment = None) -> StoredLog:
+    def logged(self, *, now: Moment | None = None) -> StoredLog:
         """The decisions so far with their rewards, as they count then: what :func:`rareswitch.evaluate` reads.
 
         By default windows are looked at when the last decision was made, whose clock may be a simulated one.

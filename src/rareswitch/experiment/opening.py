@@ -11,14 +11,13 @@ from rareswitch.core import canonical_json, plain_json
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
-from rareswitch.experiment.requests import Moment
 from rareswitch.experiment.results import Listed
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
 from rareswitch.features import Features
 from rareswitch.learner import Learner, Summary, add_learner, summaries_to_bytes
 from rareswitch.log import summarize_source
-from rareswitch.planning import LearnerSchedule, baseline_share, schedule_of, seconds_of
+from rareswitch.planning import LearnerSchedule, Moment, baseline_share, schedule_of, seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
 from rareswitch.store import VersionRow, experiment_names, open_store
 
@@ -42,7 +41,7 @@ def create(
     approval: bool = False,
     seed: int | None = None,
     key: Key | None = None,
-    now: Moment = None,
+    now: Moment | None = None,
     **settings: Any,
 ) -> Experiment:
     """Begin an experiment: its description and its first policy are kept, and from then on everything else.

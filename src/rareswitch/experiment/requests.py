@@ -1,6 +1,5 @@
 """Requests as context sets with names, and the digest by which two of them are compared."""
 
-import datetime as dt
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -20,8 +19,6 @@ from rareswitch.store import DecisionRow, Job
 
 T = TypeVar("T")
 Id: TypeAlias = int | str
-#: When something is: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970; None: now.
-Moment: TypeAlias = dt.date | str | float | None
 #: What one or many requests are about: records by field, a table of them; without features vectors of arms.
 Asked: TypeAlias = "Record | Contexts | npt.ArrayLike | ContextSets | None"
 #: An arm as a caller names it.

@@ -18,12 +18,12 @@ from rareswitch.errors import EmptySetError, RecordError
 from rareswitch.features.fields import ARM, Arms, Coder, Field, Number
 from rareswitch.features.records import (
     Contexts,
+    FieldValue,
+    FieldValues,
     Offer,
     OfferedArms,
     Record,
     RecordList,
-    Value,
-    Values,
     offer_of,
     offers_of,
     record_of,
@@ -39,7 +39,7 @@ Cautions = tuple[tuple[str, str], ...]
 #: The requests, or the arms, to which something happened, by what and field; each as often as it happened to it.
 Events = defaultdict[tuple[str, str], list[int]]
 #: From a record to the values of fields.
-Getter = Callable[[Record], tuple[Value, ...]]
+Getter = Callable[[Record], tuple[FieldValue, ...]]
 #: Unknown fields that are named for each request, at most.
 MOST_EXTRA = 20
 #: What a kernel notes, in the order of its numbers; of the arms' blocks, unknown means spare.
@@ -140,7 +140,7 @@ class Side:
         self.specs = np.array(specs, dtype=np.int64).reshape(-1, 5)
         self.scales = np.array([[a.center, a.divisor] for a in layouts]).reshape(-1, 2)
 
-    def raw(self, columns: Sequence[Values], count: int) -> FloatArray:
+    def raw(self, columns: Sequence[FieldValues], count: int) -> FloatArray:
         """The codes (entries, count) of values, a column for each field."""
         raw = np.empty((self.entries, count))
         if not self.vectors and count * len(columns) <= _PACKED:
@@ -294,7 +294,7 @@ class Encoder:
                 side.note(marks, events)
         return vectors
 
-    def _context_columns(self, table: RecordList, events: Events) -> list[Values]:
+    def _context_columns(self, table: RecordList, events: Events) -> list[FieldValues]:
         """The values of the context's fields; what else the records hold is noted."""
         columns = self._columns(self.context_fields, self.context_getter, table, events)
         if events or sum(map(len, table)) != len(table) * len(self.context_keys):
@@ -304,7 +304,7 @@ class Encoder:
                         self._note_extra("context", name, [k], events)
         return columns
 
-    def _arm_columns(self, offer: Offer, events: Events) -> list[Values]:
+    def _arm_columns(self, offer: Offer, events: Events) -> list[FieldValues]:
         """The values of the fields that are in the records of arms; what else these hold is noted."""
         records = offer.records
         if records is None:
@@ -317,21 +317,23 @@ class Encoder:
                     self._note_extra("arm", name, [k], events)
         return columns
 
-    def _columns(self, fields: Sequence[Field], getter: Getter, records: RecordList, events: Events) -> list[Values]:
+    def _columns(
+        self, fields: Sequence[Field], getter: Getter, records: RecordList, events: Events
+    ) -> list[FieldValues]:
         """The values of fields, a column for each."""
         if not fields:
             return []
         try:
             if len(records) > _ROWWISE:
                 return [[record[field.key] for record in records] for field in fields]
-            columns: list[Values] = [*zip(*map(getter, records), strict=True)]
+            columns: list[FieldValues] = [*zip(*map(getter, records), strict=True)]
             return columns[: len(fields)]
         except KeyError:
             for field in fields:
                 self._absent(field, [k for k, record in enumerate(records) if field.key not in record], events)
             return [[record.get(field.key) for record in records] for field in fields]
 
-    def _wide_columns(self, table: RecordList, offers: Sequence[Offer], events: Events) -> Iterator[Values]:
+    def _wide_columns(self, table: RecordList, offers: Sequence[Offer], events: Events) -> Iterator[FieldValues]:
         """The values that contexts hold of each of their arms."""
         for field, (before, after) in zip(self.wide_fields, self.affixes, strict=True):
             cells = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, kind, name_of, number
 from rareswitch.errors import ParameterError, RecordError
-from rareswitch.features.records import MISSING, Codes, Level, Value, Values, level_text, scalar, text_hash
+from rareswitch.features.records import MISSING, Codes, FieldValue, FieldValues, Level, level_text, scalar, text_hash
 
 SIDES = ("context", "arm", "both")
 #: In the key of a field of both: where the id of the arm stands, if the field is read from the context.
@@ -23,7 +23,7 @@ MOST_COLUMNS = 4096
 #: One or more numbers for each value (entries, n), from which the kernels go on.
 CodeArray: TypeAlias = Sequence[float] | FloatArray
 #: From values to codes; it remembers what it has seen, as far as that saves time.
-Coder: TypeAlias = Callable[[Values], CodeArray]
+Coder: TypeAlias = Callable[[FieldValues], CodeArray]
 
 
 class FieldLayout(NamedTuple):
@@ -83,14 +83,14 @@ class Field(ABC):
         own = self.missing == "own"
         return FieldLayout(form, entries, columns + own, unknown, columns if own else -1, center, divisor)
 
-    def level(self, value: Value) -> str | None:
+    def level(self, value: FieldValue) -> str | None:
         """The text of a level; None where it is missing."""
         try:
             return level_text(value)
         except TypeError:
             raise self.refused(value, "must be a text, a number or a flag, or None where it is missing") from None
 
-    def refused(self, value: Value, rule: str) -> RecordError:
+    def refused(self, value: FieldValue, rule: str) -> RecordError:
         """The error that says what this value should have been."""
         return RecordError(f"the field {self.name!r} {rule}; got {type(value).__name__} {value!r:.60}.")
 
@@ -182,13 +182,13 @@ class Number(Described):
     def coder(self) -> Coder:
         return self._codes
 
-    def _codes(self, values: Values) -> CodeArray:
+    def _codes(self, values: FieldValues) -> CodeArray:
         try:
             return array("d", values)  # type: ignore[arg-type]  # or raises
         except (TypeError, OverflowError):  # some are missing, or no numbers
             return [value if type(value) is float else self._code(value) for value in values]
 
-    def _code(self, value: Value) -> float:
+    def _code(self, value: FieldValue) -> float:
         value = scalar(value)
         if value is None:
             return MISSING
@@ -212,7 +212,7 @@ class Flag(Described):
     def coder(self) -> Coder:
         return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
 
-    def _code(self, value: Value) -> float:
+    def _code(self, value: FieldValue) -> float:
         value = scalar(value)
         if value is None:
             return MISSING
@@ -248,7 +248,7 @@ class Vector(Described):
     def coder(self) -> Coder:
         return lambda values: np.array([self._entries(value) for value in values]).reshape(len(values), self.length).T
 
-    def _entries(self, value: Value) -> FloatArray:
+    def _entries(self, value: FieldValue) -> FloatArray:
         """The numbers of one vector."""
         missing = np.full(self.length, MISSING)
         if scalar(value) is None:
@@ -302,13 +302,13 @@ class Category(Described):
         return (*levels, f"{self.name} unknown") if self.unknown == "own" else levels
 
     @cached_property
-    def _places(self) -> dict[Value, float]:
+    def _places(self) -> dict[FieldValue, float]:
         return {level: float(k) for k, level in enumerate(self.levels)}
 
     def coder(self) -> Coder:
         return Codes(self._places, self._code).of
 
-    def _code(self, value: Value) -> float:
+    def _code(self, value: FieldValue) -> float:
         text = self.level(value)
         if text is None:
             return MISSING
@@ -341,7 +341,7 @@ class Hashed(Described):
     def coder(self) -> Coder:
         return Codes({}, self._code).of
 
-    def _code(self, value: Value) -> float:
+    def _code(self, value: FieldValue) -> float:
         text = self.level(value)
         return MISSING if text is None else float(text_hash(text) % self.columns)
 
@@ -412,10 +412,10 @@ class Arms:
         return Codes(self._places, self._block).of
 
     @cached_property
-    def _places(self) -> dict[Value, float]:
+    def _places(self) -> dict[FieldValue, float]:
         return {name: float(k) for k, name in enumerate(self.ids)}
 
-    def _block(self, arm: Value) -> float:
+    def _block(self, arm: FieldValue) -> float:
         """The block of an arm whose id is no text that is named."""
         try:
             text = level_text(arm)

@@ -16,11 +16,11 @@ from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed,
 from rareswitch.features.records import (
     ArmId,
     Contexts,
+    FieldValue,
+    FieldValues,
     Offer,
     OfferedArms,
     RecordList,
-    Value,
-    Values,
     level_text,
     offers_of,
     records_of,
@@ -56,7 +56,7 @@ class SampleColumn(NamedTuple):
     name: str
     key: str
     of: str
-    values: Values
+    values: FieldValues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +332,7 @@ def _context_columns(table: RecordList, ids: Sequence[str], kinds: Mapping[str, 
     """The columns of contexts; those that hold a value for each arm are put together."""
     names = [*dict.fromkeys(name for record in table for name in record)]
 
-    def values(name: str) -> Values:
+    def values(name: str) -> FieldValues:
         return [record.get(name) for record in table]
 
     columns, taken = [], set[str]()
@@ -365,8 +365,8 @@ def _group(name: str, ids: Sequence[str], names: Sequence[str]) -> str | None:
 
 def _arm_columns(offers: Sequence[Offer], key: str) -> list[SampleColumn]:
     """The columns of arms: of the arm where each arm has one value throughout, else of both."""
-    values: dict[str, list[Value]] = {}
-    firsts: dict[str, dict[ArmId, Value]] = {}
+    values: dict[str, list[FieldValue]] = {}
+    firsts: dict[str, dict[ArmId, FieldValue]] = {}
     varies = set[str]()
     names = dict.fromkeys(name for offer in offers for record in offer.records or () for name in record if name != key)
     for offer in offers:

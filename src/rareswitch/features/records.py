@@ -21,11 +21,11 @@ MISSING = math.nan
 #: Beside its known values, those that a field remembers the codes of.
 _REMEMBERED = 4096
 #: What a field of a record may hold; values of other types are refused with the name of the field.
-Value: TypeAlias = str | float | Decimal | dt.date | np.generic | FloatArray | Sequence[float | None] | None
+FieldValue: TypeAlias = str | float | Decimal | dt.date | np.generic | FloatArray | Sequence[float | None] | None
 #: What is one of several, known by its text.
 Level: TypeAlias = str | int | float | bool
 #: The values of a field, one for each record.
-Values: TypeAlias = Sequence[Value]
+FieldValues: TypeAlias = Sequence[FieldValue]
 #: Fields by name.
 Record: TypeAlias = Mapping[str, Any]
 RecordList: TypeAlias = Sequence[Record]
@@ -47,20 +47,20 @@ class Offer(NamedTuple):
     keyed: bool = False
 
 
-class Codes(dict[Value, float]):
+class Codes(dict[FieldValue, float]):
     """Codes by value; a function tells those of values that are not there."""
 
-    def __init__(self, known: dict[Value, float], code: Callable[[Value], float]) -> None:
+    def __init__(self, known: dict[FieldValue, float], code: Callable[[FieldValue], float]) -> None:
         super().__init__(known)
         self.code, self.most = code, len(known) + _REMEMBERED
 
-    def __missing__(self, value: Value) -> float:
+    def __missing__(self, value: FieldValue) -> float:
         code = self.code(value)
         if type(value) is str and len(self) < self.most:
             self[value] = code
         return code
 
-    def of(self, values: Values) -> Sequence[float]:
+    def of(self, values: FieldValues) -> Sequence[float]:
         """The codes of values."""
         try:
             return list(map(self.__getitem__, values))
@@ -68,7 +68,7 @@ class Codes(dict[Value, float]):
             return [self.code(value) for value in values]
 
 
-def scalar(value: Value) -> Value:
+def scalar(value: FieldValue) -> FieldValue:
     """A scalar as Python's own type; None where it is missing."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]")  # of which Python has a type
@@ -79,7 +79,7 @@ def scalar(value: Value) -> Value:
     return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
-def level_text(value: Value) -> str | None:
+def level_text(value: FieldValue) -> str | None:
     """The text by which a level is known; None where it is missing.
 
     >>> level_text(3.0), level_text("3"), level_text(True), level_text(0.5), level_text(float("nan"))
@@ -155,7 +155,7 @@ def records_of(name: str, contexts: Contexts) -> RecordList:
     return frame.rows(named=True) if frame.columns else [{}] * frame.shape[0]
 
 
-def frame_columns(name: str, frame: Contexts) -> dict[str, list[Value]]:
+def frame_columns(name: str, frame: Contexts) -> dict[str, list[FieldValue]]:
     """The columns of a table, or of records, by name; None where a value is missing.
 
     >>> frame_columns("frame", [{"arm": "a", "reward": 1.0}, {"arm": "b"}])
@@ -166,7 +166,7 @@ def frame_columns(name: str, frame: Contexts) -> dict[str, list[Value]]:
     return {column: [scalar(record.get(column)) for record in records] for column in names}
 
 
-def field_values(contexts: Contexts, name: str) -> list[Value]:
+def field_values(contexts: Contexts, name: str) -> list[FieldValue]:
     """The values of one field in records or in a table; None where it is missing.
 
     >>> field_values([{"shown": "a"}, {}], "shown")

@@ -14,7 +14,7 @@ import numpy as np
 from rareswitch.core import LARGEST_SCALE, kind, number
 from rareswitch.errors import ParameterError
 from rareswitch.features.fields import CodeArray, Coder, Described, FieldLayout, Number
-from rareswitch.features.records import MISSING, Value, Values, scalar
+from rareswitch.features.records import MISSING, FieldValue, FieldValues, scalar
 
 #: The length of a vector on a circle, at most: sine and cosine are rounded.
 _CIRCLE = 1.0 + 1e-12
@@ -124,7 +124,7 @@ class DatePart(Described):
                 f" got {self.zone!r:.60}. Python finds more names with: pip install tzdata."
             ) from None
 
-    def moment(self, value: Value) -> dt.date | None:
+    def moment(self, value: FieldValue) -> dt.date | None:
         """A date, or a datetime on the clocks of the zone; None where it is missing."""
         date: Any = scalar(value)
         if isinstance(date, str):
@@ -148,7 +148,7 @@ class DatePart(Described):
     def coder(self) -> Coder:
         return self._coded
 
-    def _coded(self, values: Values) -> CodeArray:
+    def _coded(self, values: FieldValues) -> CodeArray:
         dates = (self.moment(value) for value in values)
         return np.array([[MISSING] * self.layout.entries if date is None else self._code(date) for date in dates]).T
 

@@ -20,11 +20,11 @@ _DOUBLE = ir.DoubleType()
 _LANES = ir.VectorType(_DOUBLE, WIDTH)
 _ZEROS = ir.Constant(_LANES, [0.0] * WIDTH)
 #: A number, a pointer or lanes that the code computes.
-Value: TypeAlias = ir.Value
+IRValue: TypeAlias = ir.Value
 #: From a row's number to where the row begins.
-Rows: TypeAlias = Callable[[Value | int], Value]
+Rows: TypeAlias = Callable[[IRValue | int], IRValue]
 #: Writes the code of one call: what it returns.
-Generator: TypeAlias = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[Value]], Value]
+Generator: TypeAlias = Callable[[BaseContext, ir.IRBuilder, Signature, Sequence[IRValue]], IRValue]
 
 
 def operation_type(name: str) -> types.Type:
@@ -40,53 +40,53 @@ class _Code:
     def __init__(self, context: BaseContext, builder: ir.IRBuilder) -> None:
         self.context, self.builder = context, builder
 
-    def rows(self, kind: types.Type, array: Value) -> Rows:
+    def rows(self, kind: types.Type, array: IRValue) -> Rows:
         """An array (rows, columns) of this type, as a function from a row's number to where it begins."""
         builder = self.builder
         fields = self.context.make_array(kind)(self.context, builder, array)
         stride = cgutils.unpack_tuple(builder, fields.strides)[0]
 
-        def row(index: Value | int) -> Value:
+        def row(index: IRValue | int) -> IRValue:
             address = builder.add(builder.ptrtoint(fields.data, _INT), builder.mul(self.whole(index), stride))
             return builder.inttoptr(address, _DOUBLE.as_pointer())
 
         return row
 
-    def whole(self, value: Value | int) -> Value:
+    def whole(self, value: IRValue | int) -> IRValue:
         """A whole number that is known beforehand, or one that is computed."""
         return ir.Constant(_INT, value) if isinstance(value, int) else value
 
-    def plus(self, value: Value, more: int) -> Value:
+    def plus(self, value: IRValue, more: int) -> IRValue:
         return self.builder.add(value, ir.Constant(_INT, more))
 
-    def load(self, row: Value, column: Value) -> Value:
+    def load(self, row: IRValue, column: IRValue) -> IRValue:
         return self.builder.load(self._lanes_at(row, column), align=8)
 
-    def store(self, lanes: Value, row: Value, column: Value) -> None:
+    def store(self, lanes: IRValue, row: IRValue, column: IRValue) -> None:
         self.builder.store(lanes, self._lanes_at(row, column), align=8)
 
-    def _lanes_at(self, row: Value, column: Value) -> Value:
+    def _lanes_at(self, row: IRValue, column: IRValue) -> IRValue:
         return self.builder.bitcast(self.builder.gep(row, [column]), _LANES.as_pointer())
 
-    def spread(self, value: Value) -> Value:
+    def spread(self, value: IRValue) -> IRValue:
         """The same number in every lane."""
         undefined = ir.Constant(_LANES, ir.Undefined)
         lanes = self.builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
         places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
         return self.builder.shuffle_vector(lanes, undefined, places)
 
-    def spread_at(self, row: Value, column: Value) -> Value:
+    def spread_at(self, row: IRValue, column: IRValue) -> IRValue:
         """The number at this place of a row in every lane."""
         return self.spread(self.builder.load(self.builder.gep(row, [column])))
 
-    def fused(self, factor: Value, other: Value, addend: Value) -> Value:
+    def fused(self, factor: IRValue, other: IRValue, addend: IRValue) -> IRValue:
         """Factor · other + addend, rounded once."""
         suffix = "f64" if factor.type == _DOUBLE else "v8f64"
         signature = ir.FunctionType(factor.type, [factor.type] * 3)
         function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.fma.{suffix}")
         return self.builder.call(function, [factor, other, addend])
 
-    def halved(self, lanes: Value, join: Callable[[Value, Value], Value]) -> Value:
+    def halved(self, lanes: IRValue, join: Callable[[IRValue, IRValue], IRValue]) -> IRValue:
         """One number of the lanes: halves joined with each other until one is left."""
         count = WIDTH
         while count > 1:
@@ -96,24 +96,24 @@ class _Code:
             lanes = join(*(self.builder.shuffle_vector(lanes, undefined, ir.Constant(kind, [*at])) for at in halves))
         return self.builder.extract_element(lanes, ir.Constant(ir.IntType(32), 0))
 
-    def totals(self, count: int, start: Value = _ZEROS) -> list[Value]:
+    def totals(self, count: int, start: IRValue = _ZEROS) -> list[IRValue]:
         """Variables of lanes."""
         totals = [cgutils.alloca_once(self.builder, _LANES) for _ in range(count)]
         for total in totals:
             self.builder.store(start, total)
         return totals
 
-    def add_product(self, total: Value, factor: Value, other: Value) -> None:
+    def add_product(self, total: IRValue, factor: IRValue, other: IRValue) -> None:
         """Add factor · other to a variable."""
         self.builder.store(self.fused(factor, other, self.builder.load(total)), total)
 
-    def blocks(self, start: Value | int, stop: Value, blocks: int = 1) -> Iterator[Value]:
+    def blocks(self, start: IRValue | int, stop: IRValue, blocks: int = 1) -> Iterator[IRValue]:
         """A loop over the columns from start to stop, ``blocks`` times the width at a time."""
         wide = ir.Constant(_INT, blocks * WIDTH)
         with cgutils.for_range_slice(self.builder, self.whole(start), stop, wide, intp=_INT) as (column, _):
             yield column
 
-    def side_by_side(self, stop: Value) -> Iterator[list[Value]]:
+    def side_by_side(self, stop: IRValue) -> Iterator[list[IRValue]]:
         """Loops over several blocks at once, so that one multiply-add need not wait for the last; then what is left."""
         start = ir.Constant(_INT, 0)
         for blocks in (4, 3, 2, 1):
@@ -123,7 +123,7 @@ class _Code:
                 yield [self.plus(column, b * WIDTH) for b in range(blocks)]
             start = end
 
-    def counting(self, stop: Value) -> Iterator[Value]:
+    def counting(self, stop: IRValue) -> Iterator[IRValue]:
         """A loop over 0 … stop - 1."""
         with cgutils.for_range(self.builder, stop, intp=_INT) as loop:
             yield loop.index
@@ -139,8 +139,8 @@ def _row_operation(kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
             signature = types.void(*(fixed.get(kind, type_) for kind, type_ in zip(kinds, arguments, strict=True)))
 
             def generate(
-                context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]
-            ) -> Value:
+                context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[IRValue]
+            ) -> IRValue:
                 code, parts = _Code(context, builder), zip(kinds, arguments, values, strict=True)
                 write(code, *(code.rows(type_, value) if kind == "a" else value for kind, type_, value in parts))
                 return context.get_dummy_value()
@@ -167,7 +167,7 @@ def _high_product(typing_context: TypingContext, left: types.Type, right: types.
     """The upper 64 bits of the product of two unsigned 64-bit numbers."""
     signature = types.uint64(types.uint64, types.uint64)
 
-    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[IRValue]) -> IRValue:
         wide = ir.IntType(128)
         product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
         return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
@@ -176,7 +176,7 @@ def _high_product(typing_context: TypingContext, left: types.Type, right: types.
 
 
 @_row_operation("aaiaii")
-def _dot_four(code: _Code, target: Rows, left: Rows, i: Value, right: Rows, j: Value, stop: Value) -> None:
+def _dot_four(code: _Code, target: Rows, left: Rows, i: IRValue, right: Rows, j: IRValue, stop: IRValue) -> None:
     """target[k, i] = Σ_c left[i, c] · right[k, c] over c < stop, for the four rows k = j … j + 3."""
     rows = [code.plus(j, k) for k in range(4)]
     first, others, totals = left(i), [right(row) for row in rows], code.totals(4)
@@ -191,7 +191,7 @@ def _dot_four(code: _Code, target: Rows, left: Rows, i: Value, right: Rows, j: V
 
 @_row_operation("aiaifii")
 def _add_row(
-    code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, start: Value, stop: Value
+    code: _Code, target: Rows, i: IRValue, source: Rows, j: IRValue, factor: IRValue, start: IRValue, stop: IRValue
 ) -> None:
     """target[i, c] += factor · source[j, c] for start ≤ c < stop; ``start`` a multiple of the width."""
     into, row, factors = target(i), source(j), code.spread(factor)
@@ -201,7 +201,15 @@ def _add_row(
 
 @_row_operation("aaiaiaii")
 def _add_rows(
-    code: _Code, target: Rows, base: Rows, i: Value, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value
+    code: _Code,
+    target: Rows,
+    base: Rows,
+    i: IRValue,
+    factors: Rows,
+    j: IRValue,
+    source: Rows,
+    rows: IRValue,
+    stop: IRValue,
 ) -> None:
     """target[i, c] = base[i, c] + Σ_{k < rows} factors[j, k] · source[k, c] for c < stop, added in the order of k."""
     into, base_row, factor_row = target(i), base(i), factors(j)
@@ -216,7 +224,9 @@ def _add_rows(
 
 
 @_row_operation("aaiaii")
-def _multiply_tile(code: _Code, target: Rows, factors: Rows, j: Value, source: Rows, rows: Value, stop: Value) -> None:
+def _multiply_tile(
+    code: _Code, target: Rows, factors: Rows, j: IRValue, source: Rows, rows: IRValue, stop: IRValue
+) -> None:
     """target[r, c] = Σ_{k < rows} factors[j + r, k] · source[k, c] for r < 4 and c < stop, added in the order of k."""
     into, factor_rows = [target(r) for r in range(4)], [factors(code.plus(j, r)) for r in range(4)]
     for column in code.blocks(0, stop):
@@ -240,8 +250,8 @@ def _first_largest(
     places = types.containers.UniTuple(types.int64, rows.literal_value)
     signature = places(values, rows, types.int64, types.float64)
 
-    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
-        def greater(a: Value, b: Value) -> Value:
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[IRValue]) -> IRValue:
+        def greater(a: IRValue, b: IRValue) -> IRValue:
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
         code, zero, stop = _Code(context, builder), ir.Constant(_INT, 0), args[2]
@@ -270,7 +280,7 @@ def _first_largest(
 
 
 @_row_operation("aaiii")
-def _add_products(code: _Code, target: Rows, source: Rows, i: Value, column: Value, rows: Value) -> None:
+def _add_products(code: _Code, target: Rows, source: Rows, i: IRValue, column: IRValue, rows: IRValue) -> None:
     """target[j, c] += Σ_{k < rows} source[k, j] · source[k, c], added in the order of k, for a tile of four rows
     j = i … i + 3 and eight columns c = column … column + 7.
     """
@@ -287,7 +297,7 @@ def _add_products(code: _Code, target: Rows, source: Rows, i: Value, column: Val
 
 @_row_operation("aiaiaii")
 def _multiply_row(
-    code: _Code, target: Rows, i: Value, left: Rows, j: Value, right: Rows, k: Value, stop: Value
+    code: _Code, target: Rows, i: IRValue, left: Rows, j: IRValue, right: Rows, k: IRValue, stop: IRValue
 ) -> None:
     """target[i, c] = left[j, c] · right[k, c] for c < stop."""
     into, first, second = target(i), left(j), right(k)
@@ -296,7 +306,9 @@ def _multiply_row(
 
 
 @_row_operation("aiaifi")
-def _add_squares(code: _Code, target: Rows, i: Value, source: Rows, j: Value, factor: Value, stop: Value) -> None:
+def _add_squares(
+    code: _Code, target: Rows, i: IRValue, source: Rows, j: IRValue, factor: IRValue, stop: IRValue
+) -> None:
     """target[i, c] += factor · source[j, c]² for c < stop."""
     into, row, factors = target(i), source(j), code.spread(factor)
     for column in code.blocks(0, stop):
@@ -305,7 +317,7 @@ def _add_squares(code: _Code, target: Rows, i: Value, source: Rows, j: Value, fa
 
 
 @_row_operation("aaaii")
-def _triangular_squares(code: _Code, target: Rows, matrix: Rows, source: Rows, rows: Value, stop: Value) -> None:
+def _triangular_squares(code: _Code, target: Rows, matrix: Rows, source: Rows, rows: IRValue, stop: IRValue) -> None:
     """target[0, c] = Σ_{j < rows} (Σ_{k ≤ j} matrix[j, k] · source[k, c])² for c < stop, added in these orders."""
     into, load = target(0), code.builder.load
     for columns in code.side_by_side(stop):

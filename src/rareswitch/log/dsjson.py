@@ -11,7 +11,7 @@ import numpy as np
 from rareswitch.core import BoolArray, FloatArray, reading
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError
-from rareswitch.features import Features
+from rareswitch.features import Features, Record
 from rareswitch.log.tables import (
     checked_log,
     estimate_propensities,
@@ -23,8 +23,7 @@ from rareswitch.log.tables import (
 )
 
 #: What JSON holds.
-Json: TypeAlias = Any
-Record: TypeAlias = Mapping[str, Json]
+DsjsonValue: TypeAlias = Any
 #: How far from 1 the sum of probabilities may be: they are written as floats of 32 bits.
 _TOLERANCE = 1e-3
 #: The namespace of an action's vector in what we write.
@@ -34,7 +33,7 @@ _VECTOR = "rareswitch"
 class _Line(msgspec.Struct):
     """A decision, as it stands in the file."""
 
-    context: dict[str, Json] | None = msgspec.field(name="c", default=None)
+    context: dict[str, DsjsonValue] | None = msgspec.field(name="c", default=None)
     order: list[int] | None = msgspec.field(name="a", default=None)
     probabilities: list[float] | None = msgspec.field(name="p", default=None)
     cost: float | None = msgspec.field(name="_label_cost", default=None)
@@ -46,8 +45,8 @@ class _Line(msgspec.Struct):
     timestamp: str | None = msgspec.field(name="Timestamp", default=None)
     event: str | int = msgspec.field(name="EventId", default="")
     state: Record | None = msgspec.field(name="VWState", default=None)
-    outcomes: Json = msgspec.field(name="_outcomes", default=None)
-    outcome: Json = msgspec.field(name="RewardValue", default=None)
+    outcomes: DsjsonValue = msgspec.field(name="_outcomes", default=None)
+    outcome: DsjsonValue = msgspec.field(name="RewardValue", default=None)
     #: How propensities were estimated, in what we write.
     estimated: str = msgspec.field(name="rareswitch.estimated", default="")
     #: Which of the actions would have been shown, in what we write.
@@ -178,7 +177,7 @@ def write_dsjson(path: str | Path, log: DecisionLog) -> None:
             chosen = int(order[row, log.arm_indices[row]])
             ranked = [chosen, *(k for k in range(len(offered)) if k != chosen)]
             reward, known = float(log.rewards[row]), not np.isnan(log.rewards[row])
-            line: dict[str, Json] = {
+            line: dict[str, DsjsonValue] = {
                 "_label_cost": -reward if known else 0.0,
                 "_label_probability": float(log.propensities[row]),
                 "_label_Action": chosen + 1,
@@ -187,7 +186,7 @@ def write_dsjson(path: str | Path, log: DecisionLog) -> None:
             if log.times is not None and not np.isnan(log.times[row]):
                 line["Timestamp"] = _time_text(float(log.times[row]))
             line |= {"Version": "1", "EventId": texts[row]}
-            actions: list[dict[str, Json]] = [{} for _ in offered]
+            actions: list[dict[str, DsjsonValue]] = [{} for _ in offered]
             for k, index in enumerate(offered):
                 actions[k]["_tag"] = names[codes[row, index]]
                 if log.contexts is not None:
@@ -326,9 +325,9 @@ def flat(at: str, record: Record) -> Record:
     >>> flat("here", {"user": {"age": 31, "_id": 7}, "urls": [{"host": "a"}, {"host": "b"}], "x": [0.5, 1]})
     {'user.age': 31, 'urls.host': 'a', 'urls.1.host': 'b', 'x': [0.5, 1]}
     """
-    fields: dict[str, Json] = {}
+    fields: dict[str, DsjsonValue] = {}
 
-    def add(prefix: str, value: Json) -> None:
+    def add(prefix: str, value: DsjsonValue) -> None:
         if isinstance(value, Mapping):
             for name, inner in value.items():
                 if not name.startswith("_"):
@@ -347,7 +346,7 @@ def flat(at: str, record: Record) -> Record:
 
 def _arm_name(action: Record, arm: str) -> str | None:
     """The id of an action: what it has under this name, parts of which are joined by dots."""
-    value: Json = action
+    value: DsjsonValue = action
     for part in arm.split("."):
         while isinstance(value, list) and value:
             value = value[0]

@@ -15,6 +15,7 @@ from rareswitch.planning.schedule import Due, Price, Progress, Schedule, Schedul
 from rareswitch.planning.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
 from rareswitch.planning.times import (
     DAY,
+    Moment,
     date_text,
     duration_of,
     duration_text,
@@ -28,6 +29,7 @@ from rareswitch.planning.times import (
 __all__ = ["CONTEXTS", "DAY", "AfterCounts", "BestSchedule", "Due", "KnownRegret", "LearnerSchedule", "Manual"]
 __all__ += [
     "MinPropensityPrice",
+    "Moment",
     "Periodic",
     "Price",
     "Problem",

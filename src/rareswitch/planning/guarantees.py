@@ -28,8 +28,8 @@ from rareswitch.learner import (
 
 #: From easy to hard: one set for ever, sets drawn independently from one distribution, any sets at all. What is proved
 #: for one holds for those before it.
-Contexts = Literal["fixed", "stochastic", "adversarial"]
-CONTEXTS: tuple[Contexts, ...] = get_args(Contexts)
+ContextKind = Literal["fixed", "stochastic", "adversarial"]
+CONTEXTS: tuple[ContextKind, ...] = get_args(ContextKind)
 
 
 def arm_logarithm(dim: int, arms: int) -> float:
@@ -82,7 +82,7 @@ class Proved:
 
     learner: str
     #: The hardest for which it is proved.
-    contexts: Contexts
+    contexts: ContextKind
     scale: Scale
     source: str
     #: For which d and T it is proved, in words and as far as it can be checked.
@@ -218,7 +218,7 @@ GUARANTEES: tuple[Guarantee, ...] = (
 )
 
 
-def guarantee_of(learner: str, contexts: Contexts | None = None) -> Guarantee | None:
+def guarantee_of(learner: str, contexts: ContextKind | None = None) -> Guarantee | None:
     """What is proved of the learner of that name for such contexts, by default for the hardest; None if nothing is."""
     proved = [guarantee for guarantee in GUARANTEES if guarantee.learner == learner]
     if contexts is None:
@@ -226,7 +226,7 @@ def guarantee_of(learner: str, contexts: Contexts | None = None) -> Guarantee | 
     return min((g for g in proved if _hardness(g) >= CONTEXTS.index(contexts)), key=_hardness, default=None)
 
 
-def proved_for(contexts: Contexts) -> list[Guarantee]:
+def proved_for(contexts: ContextKind) -> list[Guarantee]:
     """What holds for such contexts, the best of each learner, in the order of the list.
 
     Batches where they are safe; for adversarial contexts, switches.
@@ -240,7 +240,7 @@ def _hardness(guarantee: Guarantee) -> int:
     return CONTEXTS.index(guarantee.contexts)
 
 
-def proved_rate(learner: Learner, contexts: Contexts | None = None) -> str:
+def proved_rate(learner: Learner, contexts: ContextKind | None = None) -> str:
     """The regret that is proved for the batches as planned, up to constants and logarithms, or "none".
 
     For contexts of that kind where batches end on a grid; by default for the hardest for which something is proved.
@@ -260,7 +260,7 @@ def proved_rate(learner: Learner, contexts: Contexts | None = None) -> str:
     return learner.regret
 
 
-def _rate_on_grid(learner: BatchedLearner, contexts: Contexts | None) -> str:
+def _rate_on_grid(learner: BatchedLearner, contexts: ContextKind | None) -> str:
     """The bound of the paper's grid with the same number of batches, times the extra cost of another grid."""
     proved = guarantee_of(learner.name, contexts)
     if proved is None:

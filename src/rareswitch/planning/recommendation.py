@@ -7,7 +7,7 @@ import msgspec
 
 from rareswitch.core import Result, count_of
 from rareswitch.errors import ParameterError
-from rareswitch.planning.guarantees import CONTEXTS, Contexts, Guarantee, Switching, arm_logarithm, proved_for
+from rareswitch.planning.guarantees import CONTEXTS, ContextKind, Guarantee, Switching, arm_logarithm, proved_for
 
 #: Policies of the flagship where no number is asked for.
 USUAL = 8
@@ -40,7 +40,7 @@ class Need(Result, frozen=True, kw_only=True):
 class AdaptivityBound(Result, frozen=True):
     """A bound of the paper's Table 1 on the policies that the minimax-optimal regret takes, up to logarithms."""
 
-    contexts: Contexts
+    contexts: ContextKind
     #: Batches end at times fixed beforehand; switches may come at any time.
     model: Literal["batches", "switches"]
     #: Whether this number suffices; otherwise fewer cannot do.
@@ -85,7 +85,7 @@ def _log(number: float) -> float:
     return max(1.0, math.log2(number))
 
 
-def minimax(dim: int, arms: int, horizon: int, contexts: Contexts = "stochastic") -> tuple[str, float]:
+def minimax(dim: int, arms: int, horizon: int, contexts: ContextKind = "stochastic") -> tuple[str, float]:
     """A regret below which no learner can promise to stay, with any number of policies: in words, and its order.
 
     With contexts that change it is √(dT·min(ln K, d)): let each set be a cube of log K dimensions, one of d/log K at
@@ -131,7 +131,7 @@ class Recommendation(Result, frozen=True, kw_only=True):
 
 
 def recommend(
-    *, dim: int, arms: int, horizon: int, policies: int | None = None, contexts: Contexts = "stochastic"
+    *, dim: int, arms: int, horizon: int, policies: int | None = None, contexts: ContextKind = "stochastic"
 ) -> Recommendation:
     """What to use for d, K and T: the learner that pays least, and the one whose bound is best.
 
@@ -188,7 +188,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     arms: int
     horizon: int
     policies: int | None = None
-    contexts: Contexts = "stochastic"
+    contexts: ContextKind = "stochastic"
 
     def deployed(self, guarantee: Guarantee) -> int:
         """What the learner gets: those its bound asks for, or those that can be deployed if they are fewer."""

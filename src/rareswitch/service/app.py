@@ -28,7 +28,7 @@ from rareswitch.errors import (
     StoreError,
 )
 from rareswitch.service.hub import BusyError, Hub, MissingError
-from rareswitch.service.messages import Problem, Refusal
+from rareswitch.service.messages import ErrorBody, Refusal
 from rareswitch.service.tokens import Scope, Token, Tokens
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def refusal(error: Exception, call: Call) -> Response:
     call.notes["error"] = type(error).__name__
     kind = "RequestError" if isinstance(error, (HttpError, msgspec.MsgspecError)) else type(error).__name__
     value = str(value) if isinstance(value, float) and not math.isfinite(value) else value
-    problem = Problem(type=kind, message=message, parameter=parameter, given=value)
+    problem = ErrorBody(type=kind, message=message, parameter=parameter, given=value)
     return Response(_TO_JSON.encode(Refusal(error=problem)), status, headers, JSON)
 
 

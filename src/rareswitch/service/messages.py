@@ -7,13 +7,13 @@ import numpy as np
 
 from rareswitch.core import ContextSets, FloatArray, Result
 from rareswitch.errors import ShapeError
+from rareswitch.experiment import Id
 
-Id: TypeAlias = int | str
 #: What a field of a record may hold.
-Value: TypeAlias = str | int | float | bool | list[str | int | float] | None
-Record: TypeAlias = dict[str, Value]
+JsonValue: TypeAlias = str | int | float | bool | list[str | int | float] | None
+JsonRecord: TypeAlias = dict[str, JsonValue]
 #: Ids of arms, or their records by id.
-Arms: TypeAlias = list[str | int] | dict[str, Record]
+ArmsBody: TypeAlias = list[str | int] | dict[str, JsonRecord]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,9 +26,9 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     #: Names the decision: the same id again gives the same answer.
     id: Id
     #: The record of the request, where the experiment has features.
-    context: Record | None = None
+    context: JsonRecord | None = None
     #: What may be chosen.
-    arms: Arms | None = None
+    arms: ArmsBody | None = None
     #: (K, d) the vectors of the arms, where the experiment has no features.
     vectors: list[list[float]] | None = None
     #: The arm that would have been shown, where the experiment has a baseline.
@@ -39,9 +39,9 @@ class DecideManyRequest(Message, frozen=True, kw_only=True):
     """Asks for many decisions: columns with an entry for each."""
 
     ids: list[Id]
-    contexts: list[Record] | None = None
+    contexts: list[JsonRecord] | None = None
     #: Ids or records for all; or a list with ids or records of each.
-    arms: list[str | int | list[str | int] | dict[str, Record]] | dict[str, Record] | None = None
+    arms: list[str | int | list[str | int] | dict[str, JsonRecord]] | dict[str, JsonRecord] | None = None
     #: The vectors of all arms of the first decision, then of the second …: float64, little-endian, row by row.
     vectors: bytes | None = None
     #: d, where there are vectors.
@@ -70,7 +70,7 @@ class DecideManyRequest(Message, frozen=True, kw_only=True):
         return ContextSets.from_ragged(np.split(vectors, np.cumsum(sizes)[:-1]))
 
 
-class Decisions(Result, frozen=True, kw_only=True):
+class DecideManyAnswer(Result, frozen=True, kw_only=True):
     """Decisions, in columns."""
 
     ids: list[Id]
@@ -133,12 +133,12 @@ class CreateRequest(Message, frozen=True, kw_only=True):
     #: A description of features, as ``rareswitch experiment create --features`` reads it.
     features: dict[str, msgspec.Raw] | None = None
     #: A sample of records, from which features are proposed, and what may be chosen.
-    sample: list[Record] | None = None
-    arms: Arms | None = None
+    sample: list[JsonRecord] | None = None
+    arms: ArmsBody | None = None
     dim: int | None = None
     learner: str = "foresight"
     #: Settings of the learner.
-    settings: dict[str, Value] = {}
+    settings: dict[str, JsonValue] = {}
     schedule: str | None = None
     #: The attribution window, such as "2d"; and what a decision without a reward counts.
     window: str | None = None
@@ -171,7 +171,7 @@ class Experiments(Result, frozen=True, kw_only=True):
     names: list[str]
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     """Why a request was refused."""
 
     #: The name of the error, as in Python.
@@ -186,7 +186,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """The body of every answer with a status of 400 and above."""
 
-    error: Problem
+    error: ErrorBody
     schema_version: int = 1
 
 

@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, Response
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation import Always, Candidate, Effects, Evaluation, effects, evaluate
-from rareswitch.experiment import Advance, Audit, Choice, Experiment, Gate, Rewards, Status, create
+from rareswitch.experiment import Advance, Audit, Choice, Experiment, Gate, Id, Rewards, Status, create
 from rareswitch.features import Features
 from rareswitch.log import export_parts
 from rareswitch.planning import duration_of
@@ -20,14 +20,13 @@ from rareswitch.service.messages import (
     Accepted,
     AdvanceRequest,
     CreateRequest,
+    DecideManyAnswer,
     DecideManyRequest,
     DecideRequest,
-    Decisions,
     EffectsRequest,
     EvaluateRequest,
     Experiments,
     Health,
-    Id,
     Probabilities,
     RewardManyRequest,
     RewardRequest,
@@ -67,7 +66,7 @@ async def decide(call: Call, body: DecideRequest) -> Choice:
     return choice
 
 
-async def decide_many(call: Call, body: DecideManyRequest) -> Decisions:
+async def decide_many(call: Call, body: DecideManyRequest) -> DecideManyAnswer:
     """Choose an arm for each of many requests, which is much faster."""
     trial = await call.hub.trial(call.name)
     check_ids(call, *body.ids)
@@ -75,7 +74,7 @@ async def decide_many(call: Call, body: DecideManyRequest) -> Decisions:
     choices = await call.hub.run(trial.decide_many, contexts, body.arms, ids=body.ids, baseline=body.baselines)
     call.notes |= {"decisions": len(choices), "version": choices[-1].version}
     call.service.metrics.decisions.labels(trial.name, choices[-1].version).inc(len(choices))
-    return Decisions(
+    return DecideManyAnswer(
         ids=[choice.id for choice in choices],
         arms=[choice.arm for choice in choices],
         propensities=[choice.propensity for choice in choices],
@@ -286,7 +285,7 @@ def _summary(call: Any) -> str:
 #: Of the service of a store.
 ROUTES: tuple[Route, ...] = (
     _post(f"{_ONE}/decide", "decide", decide, DecideRequest, Choice),
-    _post(f"{_ONE}/decide-many", "decide", decide_many, DecideManyRequest, Decisions),
+    _post(f"{_ONE}/decide-many", "decide", decide_many, DecideManyRequest, DecideManyAnswer),
     _post(f"{_ONE}/probabilities", "read", probabilities, DecideRequest, Probabilities),
     _post(f"{_ONE}/reward", "decide", reward, RewardRequest, Accepted),
     _post(f"{_ONE}/reward-many", "decide", reward_many, RewardManyRequest, Accepted),

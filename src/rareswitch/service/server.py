@@ -58,7 +58,7 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._waiting = None
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a service runs: options of ``rareswitch serve``, variables ``RARESWITCH_…``, or ``rareswitch.toml``."""
 
     #: The store; or a policy file, by which is decided without a store.
@@ -113,7 +113,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}"
 
 
-def read_settings(path: Path | None, variables: Mapping[str, str], options: Mapping[str, Any]) -> Settings:
+def read_settings(path: Path | None, variables: Mapping[str, str], options: Mapping[str, Any]) -> ServerSettings:
     """Settings of a file, over these of the environment, over these the options that were given.
 
     >>> read_settings(None, {"RARESWITCH_URL": "a.db", "RARESWITCH_PORT": "8800"}, {"port": None}).address
@@ -125,18 +125,18 @@ def read_settings(path: Path | None, variables: Mapping[str, str], options: Mapp
             facts |= tomllib.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise FileFormatError(f"{path}: cannot be read as TOML ({error}).") from error
-    names = [field.name for field in msgspec.structs.fields(Settings)]
+    names = [field.name for field in msgspec.structs.fields(ServerSettings)]
     facts |= {name: text for name in names if (text := variables.get(f"RARESWITCH_{name.upper()}"))}
     facts |= {name: value for name, value in options.items() if name in names and value is not None}
     if isinstance(facts.get("allow_host"), str):
         facts["allow_host"] = facts["allow_host"].split(",")
     try:
-        return msgspec.convert(facts, Settings, strict=False)
+        return msgspec.convert(facts, ServerSettings, strict=False)
     except msgspec.ValidationError as error:
         raise ParameterError(f"the settings of the service cannot be read: {error}.") from error
 
 
-def tokens_path(settings: Settings) -> Path:
+def tokens_path(settings: ServerSettings) -> Path:
     """Where the tokens of a service are kept."""
     if settings.tokens is not None:
         return Path(settings.tokens)
@@ -146,7 +146,7 @@ def tokens_path(settings: Settings) -> Path:
     return Path(f"{path}.tokens.json")
 
 
-def service_of(settings: Settings) -> Service:
+def service_of(settings: ServerSettings) -> Service:
     """The service of a store."""
     own = () if settings.host in ("0.0.0.0", "::") else (settings.host,)
     key = find_key(settings.key_file, settings.key)
@@ -175,10 +175,10 @@ def application(service: Service) -> Starlette:
 def worker() -> Starlette:
     """The application of one of several processes, which read the settings of the first from its environment."""
     _log_lines()
-    return application(service_of(msgspec.json.decode(os.environ[_SETTINGS], type=Settings)))
+    return application(service_of(msgspec.json.decode(os.environ[_SETTINGS], type=ServerSettings)))
 
 
-def serve(settings: Settings, app: Starlette | None = None) -> None:
+def serve(settings: ServerSettings, app: Starlette | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C; what was begun by then is finished."""
     _log_lines()
     target: Any = app

@@ -24,7 +24,7 @@ QUEUE_PATIENCE = PATIENCE
 
 
 #: A row of a result, whose values are as the query says.
-Values: TypeAlias = Any
+SqlRow: TypeAlias = Any
 
 
 class Cursor(Protocol):
@@ -33,17 +33,17 @@ class Cursor(Protocol):
     @property
     def rowcount(self) -> int: ...
 
-    def fetchone(self) -> Values: ...
+    def fetchone(self) -> SqlRow: ...
 
-    def fetchall(self) -> list[Values]: ...
+    def fetchall(self) -> list[SqlRow]: ...
 
-    def __iter__(self) -> Iterator[Values]: ...
+    def __iter__(self) -> Iterator[SqlRow]: ...
 
 
 class Connection(Protocol):
     """What drivers of databases have in common; parameters stand for question marks."""
 
-    def execute(self, query: str, parameters: Sequence[Values] = ..., /) -> Cursor: ...
+    def execute(self, query: str, parameters: Sequence[SqlRow] = ..., /) -> Cursor: ...
 
     def close(self) -> None: ...
 
@@ -416,7 +416,7 @@ class Database(ABC):
         self._check_place()
         return attempt(partial(pool.use, call), self._judged)
 
-    def _rows(self, query: str, *parameters: int | float | str | bytes) -> list[Values]:
+    def _rows(self, query: str, *parameters: int | float | str | bytes) -> list[SqlRow]:
         return self._read(lambda connection: connection.execute(query, parameters).fetchall())
 
     def _write(self, call: Callable[[Connection], T]) -> T:

@@ -12,7 +12,7 @@ from rareswitch.cli.options import of_runs
 from rareswitch.cli.output import print_json
 from rareswitch.core import make_executor, table, write_whole
 from rareswitch.errors import FileFormatError
-from rareswitch.lab.commands.simulate import status
+from rareswitch.lab.commands.simulate import exit_status
 from rareswitch.lab.contest import (
     CHALLENGERS,
     ENTRANTS,
@@ -100,7 +100,7 @@ def run_contest(options: argparse.Namespace) -> int:
         lines.append(f"\n{outcome.resumed} of {len(outcome.runs)} runs were taken from {options.out}")
     if lines and not options.json:
         print(*lines, sep="\n")
-    return status(outcome, options.out)
+    return exit_status(outcome, options.out)
 
 
 def _judged(outcome: Contest) -> list[ContestVerdict]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.laboratory import HARD, OWN, USUAL
-from rareswitch.cli.options import Settings, check_heeded, confidence_option, given_settings, of_runs, settings_for
+from rareswitch.cli.options import Arguments, check_heeded, confidence_option, given_settings, of_runs, settings_for
 from rareswitch.cli.output import Facts, Output, print_json, save_picture
 from rareswitch.core import make_executor, whole
 from rareswitch.design import GOptimal
@@ -64,10 +64,10 @@ def _run(names: list[str], places: list[str], horizons: list[int], options: argp
         print(f"rareswitch: {name} was not run in {where}: {reason}", file=sys.stderr)
     if options.plot is not None and outcome.runs:
         save_picture(draw_runs(outcome.runs), options)
-    return status(outcome, options.out)
+    return exit_status(outcome, options.out)
 
 
-def status(outcome: Sweep | Contest, out: str | None) -> int:
+def exit_status(outcome: Sweep | Contest, out: str | None) -> int:
     """The exit status of a command; after Ctrl-C it says where the finished runs are."""
     if outcome.interrupted:
         where = f"; they are in {out}" if out else ""
@@ -76,7 +76,7 @@ def status(outcome: Sweep | Contest, out: str | None) -> int:
     return 0 if outcome.runs else 2
 
 
-def make_for(name: str, noise: float, settings: Settings, world: World, horizon: int, seed: int) -> Learner:
+def make_for(name: str, noise: float, settings: Arguments, world: World, horizon: int, seed: int) -> Learner:
     """The learner with the settings of the command line; partials of this also travel to other processes."""
     return learner_for(world, name, horizon=horizon, seed=seed, noise=noise, **settings)
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from rareswitch.cli.laboratory import DAYS
-from rareswitch.cli.options import Settings
+from rareswitch.cli.options import Arguments
 from rareswitch.cli.output import Output, print_json, save_picture
 from rareswitch.cli.sources import RecordData, arm_count, given_arms, opened, read_records
 from rareswitch.core import FloatArray, number, table, whole
@@ -88,7 +88,7 @@ def _demo_world() -> RecordWorld:
 def _demo_experiment(world: RecordWorld, schedule: str, name: str, options: argparse.Namespace) -> TrafficResult:
     """One experiment, in a file of its own."""
     traffic = Traffic(rate=RATE, delay=DELAY, missing=MISSING, repeated=REPEATED)
-    settings: Settings = {"policies": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
+    settings: Arguments = {"policies": POLICIES, "schedule": schedule, "seed": SEED, "now": START}
     with (
         TemporaryDirectory() as folder,
         create(f"sqlite:///{Path(folder) / 'demo.db'}", "demo", features=world.features, **settings) as trial,
@@ -103,7 +103,7 @@ def _demo_experiment(world: RecordWorld, schedule: str, name: str, options: argp
 
 def _compared(world: RecordWorld, total: int) -> dict[str, FloatArray]:
     """What each decision loses where every click is known at once, and where the policy never changes."""
-    sizes: Settings = {"dim": world.dim, "arms": world.arms, "horizon": total, "noise": 0.3, "scale": 0.5}
+    sizes: Arguments = {"dim": world.dim, "arms": world.arms, "horizon": total, "noise": 0.3, "scale": 0.5}
     adaptive = simulate(make_learner("thompson", **sizes), world, seed=SEED)
     total_lost = np.interp(np.arange(total + 1), [0, *adaptive.times], [0.0, *adaptive.regrets])
     means = world.draw(total, seed=SEED).means
@@ -150,7 +150,7 @@ def _world(trial: Experiment, options: argparse.Namespace) -> World:
                 )
         count = (learner.arms or ARMS) if options.arms is None else arm_count(options.arms)
         horizon = int(options.days * options.rate) + trial.status().decisions
-        sizes: Settings = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
+        sizes: Arguments = {"dim": learner.dim, "arms": count, "noise": options.noise, "horizon": max(2, horizon)}
         return make_world(options.world, **sizes)
     if options.sample is None:
         raise ParameterError(
@@ -162,5 +162,5 @@ def _world(trial: Experiment, options: argparse.Namespace) -> World:
             raise ParameterError("arms must be given: ids, or a file with their records.")
         arms = [*map(str, features.arms.ids)]
     offers = {arm[features.key]: arm for arm in arms} if isinstance(arms[0], dict) else dict.fromkeys(arms)
-    rate: Settings = {} if options.click_rate is None else {"click_rate": options.click_rate}
+    rate: Arguments = {} if options.click_rate is None else {"click_rate": options.click_rate}
     return RecordWorld(features=features, sample=read_records(options.sample), offers=offers, **rate)

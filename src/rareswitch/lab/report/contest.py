@@ -14,9 +14,9 @@ from rareswitch.lab.report.runs import (
     LEVEL,
     OFFSET,
     UNKNOWN,
-    Facts,
     Group,
     Ratio,
+    SummaryFacts,
     grouped,
     lifted,
     linear_differs,
@@ -50,7 +50,7 @@ class Rivalry:
     #: The geometric mean over these worlds, by challenger; of those that ran in all of them.
     means: Mapping[str, Ratio]
 
-    def summary(self) -> Facts:
+    def summary(self) -> SummaryFacts:
         """What ``--json`` prints."""
         best = {world: cell.learner for world, cell in self.best.items()}
         ratios = {entry: _summaries_of(own) for entry, own in self.ratios.items()}
@@ -122,13 +122,13 @@ class Standing:
         counts = [cell.policies for cell in self.cells.values()]
         return min(counts), max(counts)
 
-    def summary(self) -> Facts:
+    def summary(self) -> SummaryFacts:
         """What ``--json`` prints."""
-        facts: Facts = {"entry": self.entry, "kind": self.kind, "unresolved": self.unresolved}
+        facts: SummaryFacts = {"entry": self.entry, "kind": self.kind, "unresolved": self.unresolved}
         facts |= {"geometric_mean": _known(self.geometric_mean), "interval": self.mean and self.mean.ends}
         for prefix, (world, ratio) in {"worst": self.worst_world, "worst_5_percent": self.worst_tail}.items():
             facts |= {f"{prefix}_world": world or None, f"{prefix}_ratio": _known(ratio)}
-        ratios: Mapping[str, Facts] = _summaries_of(self.ratios)
+        ratios: Mapping[str, SummaryFacts] = _summaries_of(self.ratios)
         worlds = {world: cell.summary() | ratios.get(world, {"ratio": None}) for world, cell in self.cells.items()}
         return facts | {"worlds": worlds}
 
@@ -159,7 +159,7 @@ class ContestVerdict:
         """Those that ran in a world, from small to large regret."""
         return sorted((s for s in self.standings if world in s.cells), key=lambda s: s.cells[world].regret)
 
-    def summary(self) -> Facts:
+    def summary(self) -> SummaryFacts:
         """What ``--json`` prints."""
         names = ("horizon", "against", "seeds", "yardstick", "unfinished")
         facts = {name: getattr(self, name) for name in names} | {"entries": [s.summary() for s in self.standings]}
@@ -241,7 +241,7 @@ def _ratios(own: Mapping[str, Group], unit: Mapping[str, Group]) -> tuple[dict[s
     return by_world, regret_ratio(*together)
 
 
-def _summaries_of(ratios: Mapping[str, Ratio]) -> dict[str, Facts]:
+def _summaries_of(ratios: Mapping[str, Ratio]) -> dict[str, SummaryFacts]:
     return {name: ratio.summary() for name, ratio in ratios.items()}
 
 

@@ -14,7 +14,7 @@ from rareswitch.lab.collaborate import Collaboration
 from rareswitch.lab.simulate import Run
 
 #: What ``--json`` prints.
-Facts = dict[str, Any]
+SummaryFacts = dict[str, Any]
 #: Added to every mean regret before ratios are taken, so that a world with hardly any does not rule the mean.
 OFFSET = 10.0
 #: Of the intervals.
@@ -88,7 +88,7 @@ class Ratio:
         """A question mark where it is not resolved."""
         return " " if self.resolved else "?"
 
-    def summary(self) -> Facts:
+    def summary(self) -> SummaryFacts:
         """What ``--json`` prints."""
         facts = {"ratio": self.value, "interval": self.ends, "resolved": self.resolved, "median": self.median}
         return facts | {"seeds_needed": self.seeds_needed}
@@ -282,7 +282,7 @@ class Group:
         """Mean time of a run."""
         return float(np.mean([run.seconds for run in self.runs]))
 
-    def summary(self) -> Facts:
+    def summary(self) -> SummaryFacts:
         """What ``--json`` prints."""
         error = None if np.isnan(self.standard_error) else self.standard_error
         facts = {"regret": self.regret, "standard_error": error, "worst_seed": self.worst, "worst_5_percent": self.tail}
