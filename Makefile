@@ -9,7 +9,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 OLD_PYTHON := import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rareswitch needs Python 3.11 or later; $(PYTHON) is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo contest quick test kernels check format bench peers clean
+.PHONY: help demo contest quick test kernels docs check format bench peers clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -51,11 +51,15 @@ test: $(VENV)/installed ## Run all tests
 kernels: $(VENV)/installed ## Repeat the golden tests under two other kernel types of OpenBLAS that this processor can run
 	@$(BIN)/python tests/reference/processors.py
 
-check: $(VENV)/installed ## Lint, format, types, import contract, all tests, other kernels: what CI runs
+docs: $(VENV)/installed ## Build the documentation into site/; a warning or a broken link fails
+	@$(BIN)/zensical build --strict --clean
+
+check: $(VENV)/installed ## Lint, format, types, import contract, documentation, all tests, other kernels: what CI runs
 	@echo "ruff ..." && $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@echo "mypy --strict ..." && $(BIN)/mypy
 	@echo "import contract ..." && $(BIN)/lint-imports --no-cache > .import-contract.log || (cat .import-contract.log; exit 1)
 	@rm -f .import-contract.log
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory kernels
 
@@ -71,7 +75,7 @@ $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 # Each family of benchmarks is a script; its page says the commit it was measured at. ARGS="--quick", "--case NAME …", …
 FOLDERS = $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') $(if $(SHOP),--shop '$(SHOP)')
 
-bench: $(BENCH)/installed ## Measure, in five families, into benchmarks/*.md: a day. ARGS=--quick for a look; folders add worlds: DATA= MovieLens, TABLES= tables, SHOP= the Open Bandit Dataset
+bench: $(BENCH)/installed ## Measure, in five families, into docs/evidence: a day. ARGS=--quick for a look; folders add worlds: DATA= MovieLens, TABLES= tables, SHOP= the Open Bandit Dataset
 	@status=0; for family in regret inference speed faults peers; do \
 		$(BENCH)/bin/python benchmarks/$$family.py --out benchmarks/$$family.jsonl $(FOLDERS) $(ARGS) || status=1; \
 	done; exit $$status
@@ -82,9 +86,9 @@ $(PEERS)/installed: pyproject.toml benchmarks/peers-requirements.txt
 	@$(PEERS)/bin/python -m pip install $(PIP_FLAGS) --editable '.[parquet,data]' --requirement benchmarks/peers-requirements.txt
 	@touch $@
 
-peers: $(PEERS)/installed ## Other libraries, all settings, into benchmarks/peers.md: an hour or two. DATA=folder adds MovieLens, ARGS="--keep FILE" resumes
+peers: $(PEERS)/installed ## Other libraries, all settings, into docs/evidence/peers.md: an hour or two. DATA=folder adds MovieLens, ARGS="--keep FILE" resumes
 	@RARESWITCH_OBP=make $(PEERS)/bin/python benchmarks/peers.py --out benchmarks/peers.jsonl $(FOLDERS) $(ARGS)
 
 clean: ## Remove environments and caches
-	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) .venv-obp .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	@rm -rf $(VENV) $(DEMO) $(BENCH) $(PEERS) site .cache .venv-obp .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

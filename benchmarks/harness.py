@@ -2,7 +2,8 @@
 
 A family is a script with a table of cases. A case yields rows. ``--out FILE.jsonl`` keeps the rows of each case with
 the commit, the processor and the versions that they were measured with, in place of that case's earlier ones, and
-renders the whole file as ``FILE.md``. Linear algebra has one thread, so that times are comparable.
+renders the page of docs/evidence; ``python benchmarks/harness.py`` renders all pages. Linear algebra has one thread, so
+that times are comparable.
 """
 
 import argparse
@@ -35,6 +36,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 #: The slow references and the kill machinery of the tests.
 TESTS = ROOT / "tests"
+#: Where results become pages.
+EVIDENCE = ROOT / "docs" / "evidence"
 HEADER = ("what", "measured", "ratio", "must be", "holds")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 PACKAGES = ("numpy", "numba", "pyarrow", "obp", "vowpalwabbit", "mabwiser", "bayesianbandits", "contextualbandits")
@@ -269,10 +272,16 @@ def kept(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def write(path: Path, title: str, entry: Mapping[str, Any]) -> None:
-    """Put a case in the place of what the file has of it, and render the page."""
+    """Put a case in the place of what the file has of it, and render its page, of our files in docs/evidence."""
     entries = kept(path) | {entry["case"]: dict(entry)}
     path.write_text("".join(json.dumps(part, ensure_ascii=False) + "\n" for part in entries.values()), encoding="utf-8")
-    path.with_suffix(".md").write_text(as_markdown(title, entries.values()), encoding="utf-8")
+    page = EVIDENCE / f"{path.stem}.md" if path.resolve().parent == HERE else path.with_suffix(".md")
+    page.write_text(as_markdown(title, entries.values()), encoding="utf-8")
+
+
+def pages() -> dict[str, str]:
+    """The pages of the result files that are kept here, by their names."""
+    return {f"{path.stem}.md": as_markdown(path.stem.title(), kept(path).values()) for path in HERE.glob("*.jsonl")}
 
 
 def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> int:
@@ -289,7 +298,7 @@ def main(title: str, cases: Mapping[str, Case], *, description: str | None) -> i
     parser.add_argument("--quick", action="store_true", help="small sizes and few seeds, for a look")
     parser.add_argument("--seeds", type=int, help="how many; by default what the case has")
     parser.add_argument("--first-seed", type=int, help="develop on 1000 and up, report on what the case has")
-    parser.add_argument("--out", type=Path, help="JSON lines to keep results in; rendered as Markdown beside it")
+    parser.add_argument("--out", type=Path, help="JSON lines to keep results in, which are rendered as a page")
     parser.add_argument("--keep", type=Path, help="file that keeps single runs, so that they can be resumed")
     parser.add_argument("--before", type=Path, help="file that another version kept, to compare with")
     parser.add_argument("--picture", type=Path, help="also draw there, where a case has a picture: schedules")
@@ -335,3 +344,8 @@ def standard_error(values: FloatArray) -> float:
 def missing(what: str, reason: str) -> Iterator[Row]:
     """A row for what cannot be measured where it is run."""
     yield Row(what=what, measured=f"skipped: {reason}")
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (EVIDENCE / name).write_text(text, encoding="utf-8")

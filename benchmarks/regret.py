@@ -402,7 +402,7 @@ def draw_schedules(path: Path, curves: Mapping[str, FloatArray], best: float, we
     panel.set(xscale="log", yscale="log", xlim=(10, TOTAL), ylim=(10, 1.3 * TOTAL))
     panel.set(xlabel="decisions so far (dots: updates)", ylabel="regret so far, in decisions of uniform exploration")
     headline(panel, f"8 policies cost {weekly:.1f} times full adaptivity weekly,\n{best:.1f} times at the best times")
-    save(image, path, "python benchmarks/regret.py --case schedules --picture docs/schedules.png")
+    save(image, path, "python benchmarks/regret.py --case schedules --picture docs/evidence/schedules.png")
 
 
 def plan_run(name: str, count: int, horizon: int, seed: int, *folders: str | None) -> list[list[float]]:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -17,7 +18,12 @@ from rareswitch.errors import ExistsError
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+PARTS = {"start", "how-to", "understand", "reference", "evidence"}
+
+
+def title(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -76,10 +82,17 @@ def test_every_page_is_linked_from_another() -> None:
         for target in re.findall(r"\]\(([^)#:]+\.md)", page.read_text(encoding="utf-8"))
         if (page.parent / target).resolve() != page
     }
-    assert [page.name for page in PAGES[1:] if page not in linked] == []
+    assert [title(page) for page in PAGES[1:] if page not in linked] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_page_is_in_one_of_five_parts_and_in_the_navigation() -> None:
+    files = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]}
+    assert {file.rpartition("/")[0] for file in files} == PARTS | {""}
+    assert {file for file in files if "/" not in file} == {"index.md"}
+    assert set(re.findall(r"(?m)^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))) == files
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
 def test_examples_are_in_fences(page: Path) -> None:
     parts = page.read_text(encoding="utf-8").split("```")
     outside = "".join(parts[::2])
@@ -87,7 +100,7 @@ def test_examples_are_in_fences(page: Path) -> None:
     assert not re.findall(r"(?m)^(>>> .*|\$ .*)$", outside)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=title)
 def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "console"):
@@ -119,13 +132,20 @@ def matches(said: str, shown: str) -> bool:
     return re.fullmatch(".*?".join(map(re.escape, shown.split("..."))), said, flags=re.DOTALL) is not None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=title)
 def test_what_a_page_links_to_exists(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
-    assert page != README or {"docs/schedules.png", "docs/experiments.md", "docs/command-line.md"} <= set(links)
+    assert page != README or {"docs/evidence/schedules.png", "docs/index.md"} <= set(links)
 
 
 def test_every_name_of_the_library_is_on_the_page_of_names() -> None:
-    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     assert [name for name in rareswitch.__all__ if f"`{name}`" not in page and not name.startswith("__")] == []
+
+
+def test_pages_of_evidence_are_rendered_from_their_data() -> None:
+    harness = runpy.run_path(str(ROOT / "benchmarks" / "harness.py"))
+    for name, text in harness["pages"]().items():
+        page = ROOT / "docs" / "evidence" / name
+        assert page.read_text(encoding="utf-8") == text, "python benchmarks/harness.py"

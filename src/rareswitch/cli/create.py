@@ -23,19 +23,19 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     """Begin an experiment in a store: a file such as spring.db, or PostgreSQL. Its settings do not change later."""
     add_options(parser, learner={"default": "foresight", "help": "see rareswitch learners (default foresight)"})
     encoding = parser.add_argument_group("feature encoding, one of").add_mutually_exclusive_group()
-    encoding.add_argument("--features", metavar="FILE", help="features, as .toml or .json (docs/features.md)")
+    encoding.add_argument("--features", metavar="FILE", help="features, as .toml or .json (docs/how-to/features.md)")
     encoding.add_argument("--fit", metavar="SAMPLE", help=f"propose features from a sample of contexts: {ENDINGS}")
     encoding.add_argument(
         "--dim", type=int, metavar="D", help="requests are vectors of D numbers (no feature encoding)"
     )
     fit = parser.add_argument_group("for --fit")
     fit.add_argument("--spare-arms", type=int, metavar="N", help="parameter blocks for arms that are added later")
-    kinds = "kinds of fields, such as price=log at=hour+weekday (docs/features.md)"
+    kinds = "kinds of fields, such as price=log at=hour+weekday (docs/how-to/features.md)"
     fit.add_argument("--kinds", nargs="+", metavar="NAME=KIND", help=kinds)
     fit.add_argument("--save-features", metavar="FILE", help="write the proposed features there, for editing")
     arms = "for --fit: ids of the arms, or a file with their records; for --dim: the most arms of a request, a number"
     parser.add_argument("--arms", nargs="+", metavar="ID", help=arms)
-    parser.add_argument("--schedule", help="times of updates (docs/schedules.md; default: the plan of the learner)")
+    parser.add_argument("--schedule", help="times of updates (docs/how-to/schedules.md; default: the learner's plan)")
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="attribution window, such as 2d")
     parser.add_argument(
         "--default", type=float, metavar="X", help="reward of decisions without one (default: not used)"

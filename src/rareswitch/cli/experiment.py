@@ -219,7 +219,7 @@ def run_experiment_backup(options: argparse.Namespace) -> Output:
 
 
 def add_experiment_export(parser: argparse.ArgumentParser) -> None:
-    """Write decisions, with their rewards so far, as parts of a log in Parquet (docs/logs.md).
+    """Write decisions, with their rewards so far, as parts of a log in Parquet (docs/how-to/logs.md).
 
     With --policy, write the current policy to a file: any machine decides the same with it.
     """
@@ -270,7 +270,7 @@ def _write_parts(trial: "Experiment", options: argparse.Namespace) -> list[str]:
 
 
 def add_experiment_import(parser: argparse.ArgumentParser) -> None:
-    """Import decisions and rewards that servers logged with a frozen policy of the experiment (docs/logs.md).
+    """Import decisions and rewards that servers logged with a frozen policy of the experiment (docs/how-to/logs.md).
 
     Rows that are imported twice count once.
     """

@@ -19,7 +19,7 @@ CONFIG = "rareswitch.toml"
 
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
-    """Serve the experiments of a store over HTTP (docs/service.md).
+    """Serve the experiments of a store over HTTP (docs/how-to/service.md).
 
     Settings are options, variables such as RARESWITCH_PORT, or entries of rareswitch.toml, in this order.
     """
