@@ -92,6 +92,9 @@ def run_token(options: argparse.Namespace) -> Output:
     settings = _settings(options)
     from rareswitch.service import Tokens, tokens_path
 
+    served = options.url.removeprefix("sqlite:///")
+    if "://" not in served and not Path(served).is_file():
+        raise ParameterError(f"STORE must be a store or policy file that is there; got {served!r:.100}.")
     tokens = Tokens(tokens_path(settings))
     if options.revoke:
         if options.name is None:

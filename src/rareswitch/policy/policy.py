@@ -329,7 +329,7 @@ def in_holdout(keys: KeyArray, *, seed: int, share: float) -> BoolArray:
     """(n,) which ids, by their keys (n, 2), are in the holdout: for good, whatever the policy.
 
     >>> int(in_holdout(id_keys(range(1000)), seed=7, share=0.05).sum())
-    49
+    59
     """
     return np.asarray(uniforms_at(seed, "holdout", keys) < share)
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from rareswitch.core import replacing
+from rareswitch.core import number, read_whole, replacing
 from rareswitch.errors import FileFormatError, ParameterError, did_you_mean, several
 
 Scope = Literal["read", "decide", "admin"]
@@ -76,7 +76,7 @@ class Tokens:
         try:
             status = self.path.stat()
             if (status.st_mtime_ns, status.st_ino) != self._stamp:
-                self._kept = msgspec.json.decode(self.path.read_bytes(), type=_Kept)
+                self._kept = msgspec.json.decode(read_whole(self.path), type=_Kept)
                 self._stamp = (status.st_mtime_ns, status.st_ino)
         except (OSError, msgspec.MsgspecError) as error:
             raise FileFormatError(f"{self.path}: is no file of tokens that can be read ({error}).") from error
@@ -109,8 +109,8 @@ class Tokens:
             raise ParameterError(
                 f"name must be 1 to 100 printable characters that no other token has; got {name!r:.60}."
             )
-        if days is not None and not days > 0:
-            raise ParameterError(f"days must be above 0; got {days:g}.")
+        if days is not None:
+            number("days", days, low=0.0, high=36500.0, open_low=True)
         text = PREFIX + secrets.token_urlsafe(32)
         token = Token(
             name=name,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.errors import FileFormatError, StoreError, UnreachableError
+from rareswitch.errors import FileFormatError, InputError, StoreError, UnreachableError
 from rareswitch.evaluation import evaluate
 from rareswitch.experiment import Choice, Experiment, create, open_experiment
 from rareswitch.experiment.description import Description
@@ -237,13 +237,13 @@ def test_a_description_that_was_edited_by_hand_is_refused(was: str, is_now: str,
     [
         ({"context_sample_rate": 7.0}, "description of the experiment is damaged.*context_sample_rate"),
         ({"more": 1}, "description of the experiment is damaged.*more"),
-        ({"learner": "nobody"}, "description of the experiment is damaged.*nobody"),
+        ({"learner": "nobody"}, "the learner 'nobody', which this process does not have"),
         ({"warm_start": {"decisions": "many", "rewarded": 1}}, "description of the experiment is damaged.*int"),
         ({"schema": 2}, "experiments have schema 1; this one has 2"),
     ],
 )
 def test_a_description_of_another_kind_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(FileFormatError, match=message):
+    with pytest.raises(InputError, match=message):
         Description.from_plain(begun("memory:").description.to_plain() | change)
 
 

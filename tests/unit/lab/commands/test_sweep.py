@@ -37,6 +37,11 @@ COMMANDS: dict[str, list[str]] = {
     "experiment decide": ["STORE", "x", "--id", "r0", "--context", "[[1, 0]]"],
     "experiment reward": ["STORE", "x", "--id", "visit-1", "--value", "0", "--overwrite"],
     "experiment status": ["STORE", "x"],
+    "experiment list": ["STORE"],
+    "experiment end": ["STORE", "x"],
+    "experiment delete": ["STORE", "x", "--force"],
+    "experiment approve": ["STORE", "y"],
+    "experiment reject": ["STORE", "y"],
     "experiment advance": ["STORE", "x", "--preview", "--quiet"],
     "experiment audit": ["STORE", "x", "visit-0"],
     "experiment export": ["STORE", "x", "--out", "fresh", "--quiet"],
@@ -47,8 +52,11 @@ COMMANDS: dict[str, list[str]] = {
     "effects": ["TABLE", "--arm", "a"],
     "design": ["SETS"],
     "convert": ["TABLE", "fresh.csv"],
+    "token": ["STORE", "fresh", "--scopes", "read"],
     "warm-up": [],
 }
+#: What runs until it is stopped: tests/unit/service starts it.
+ENDLESS = {"serve"}
 #: What heeds an option, where the arguments above do not.
 HEEDING: dict[tuple[str, str], list[str]] = {
     ("contest", "--data"): ["--worlds", "movielens"],
@@ -79,6 +87,13 @@ MAY_BE_TAKEN: list[tuple[str, set[str], set[str]]] = [
     ("any name does for a copy", {"experiment backup FILE"}, {"missing", "-1"}),
     ("any name does for a policy", {"experiment export --policy"}, {"missing", "-1"}),
     ("parts may be written beside others", {"experiment export --out"}, {"directory"}),
+    ("any file may be served", {"token STORE"}, set(FILES)),
+    (
+        "any name does for a token, and for experiments",
+        {"token NAME", "token --experiments"},
+        {*FILES, "missing", "-1"},
+    ),
+    ("a file of tokens is made", {"token --tokens"}, {"missing", "-1"}),
     ("rewards are any number", {"--value", "--default"}, {"-1", *_LARGE}),
     ("any number keys randomness", {"--seed", "--first-seed"}, _LARGE),
     ("more than there can be is all", {"--show", "--threads", "--parts", "--cap", "--caps", "--policies"}, _LARGE),
@@ -143,6 +158,9 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert main(["experiment", "create", str(store), "x", *CREATED]) == 0
     assert main(["experiment", "simulate", str(store), "x", "--days", "0.1", "--no-advance", "--quiet"]) == 0
     assert main(["experiment", "export", str(store), "x", "--out", str(log), "--quiet"]) == 0
+    assert main(["experiment", "create", str(store), "y", *CREATED, "--approval", "required"]) == 0
+    assert main(["experiment", "simulate", str(store), "y", "--days", "0.1", "--no-advance", "--quiet"]) == 0
+    assert main(["experiment", "advance", str(store), "y", "--force", "--quiet"]) == 0  # its policy waits for approval
     rows = [f"{k // 3},{x},{y}" for k, (x, y) in enumerate(np.random.default_rng(1).uniform(-0.7, 0.7, (12, 2)))]
     sets.write_text("set,x,y\n" + "\n".join(rows))
     (folder / "table.csv").write_text("arm,reward,propensity\n" + "a,1,0.5\nb,0,0.5\na,0,0.5\nb,1,0.5\n" * 50)
@@ -200,8 +218,8 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
         return set(found)
 
     commands = below("rareswitch") - {"experiment"} | {f"experiment {name}" for name in below("rareswitch experiment")}
-    assert commands == set(COMMANDS), "a command is not swept: say above with what arguments it ends well"
-    return {name: caught[f"rareswitch {name}"] for name in commands}
+    assert commands - ENDLESS == set(COMMANDS), "a command is not swept: say above with what arguments it ends well"
+    return {name: caught[f"rareswitch {name}"] for name in COMMANDS}
 
 
 def inputs(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -227,6 +245,7 @@ def placed(arguments: list[str], command: str, action: argparse.Action, value: s
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_input_of_every_command(
     command: str,
+    given: dict[str, str],
     made: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -241,6 +260,8 @@ def test_every_input_of_every_command(
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
         (Path(made["directory"]) / "file").touch()
+        shutil.copy(given["STORE"], made["STORE"])
+        Path(f"{made['STORE']}.tokens.json").unlink(missing_ok=True)
         monkeypatch.chdir(here)
         return called(capsys, *command.split(), *arguments)
 

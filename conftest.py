@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
-from rareswitch.learner import all_learners
+from rareswitch.learner import LEARNERS, all_learners
 from reference.postgres import database, server
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script, and in some CI systems
@@ -48,6 +48,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def seeded_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
     """An experiment that is given no seed draws one; here it is always the same, so that what passed passes again."""
     monkeypatch.setattr("rareswitch.experiment.opening.secrets", SimpleNamespace(randbits=lambda bits: 1))
+
+
+@pytest.fixture(autouse=True)
+def own_learners_are_forgotten() -> Iterator[None]:
+    """A learner that a test or a page adds is not one of the next test's."""
+    known = dict(LEARNERS)
+    yield
+    if known != LEARNERS:
+        LEARNERS.clear()
+        LEARNERS.update(known)
 
 
 @pytest.fixture
