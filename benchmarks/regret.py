@@ -114,7 +114,7 @@ def text(ratio: Ratio) -> str:
 
 
 def suites(setup: Setup) -> Iterator[Row]:
-    """Foresight beside learners with as many policies and with a new one at every step, in all suites."""
+    """Foresight beside learners with the same number of policies and with a new one at every step, in all suites."""
     entrants = (STEPS, LINUCB, "OFUL 1", STALE, GREEDY, "foresight 8", "foresight 16")
     for name, suite in list(SUITES.items())[: setup.pick(3, 1)]:
         worlds = suite.of("reporting") if suite.halved else suite.worlds
@@ -142,7 +142,7 @@ def policies(setup: Setup) -> Iterator[Row]:
 
 
 def settings(setup: Setup) -> Iterator[Row]:
-    """What each setting of foresight costs against linear foresight on as many batches, in all worlds."""
+    """What each setting of foresight costs against linear foresight on the same batches, in all worlds."""
     names = [name for name in SETTINGS if "linear" not in name]
     every = dict.fromkeys(world for suite in SUITES.values() for world in suite.worlds)
     worlds = [name for name in every if not left_out([name], setup.folders)][: setup.pick(100, 2)]
@@ -176,10 +176,10 @@ def settings(setup: Setup) -> Iterator[Row]:
 
 
 def against_before(setup: Setup, worlds: list[str], horizon: int, folders: tuple[Any, ...]) -> Iterator[Row]:
-    """Foresight as it comes against what another version kept, world by world and for all."""
+    """Foresight by default against what another version kept, world by world and for all."""
     ratios = []
     for world in worlds:
-        jobs = [(world, "as it comes", "geometric", horizon, seed, *folders) for seed in setup.seeds]
+        jobs = [(world, "default", "geometric", horizon, seed, *folders) for seed in setup.seeds]
         then, now = [setup.before.get(setup.key(*job)) for job in jobs], setup.map(setting_run, jobs)
         if None in then or None in now:
             continue
@@ -193,7 +193,7 @@ def against_before(setup: Setup, worlds: list[str], horizon: int, folders: tuple
 
 #: With eight policies but for those that say otherwise.
 SETTINGS: dict[str, dict[str, Any]] = {
-    "as it comes": {},
+    "default": {},
     "linear": {"rewards": "linear"},
     "4 policies": {"policies": 4},
     "4 policies, linear": {"policies": 4, "rewards": "linear"},
@@ -237,7 +237,7 @@ def click_run(cell: str, rewards: str | None, seed: int, quick: bool) -> float:
 
 
 def clicks(setup: Setup) -> Iterator[Row]:
-    """Foresight as it comes against its linear belief, in sixteen shapes of clicks."""
+    """Foresight by default against its linear model, in sixteen shapes of clicks."""
     for cell in list(CLICKS)[: setup.pick(100, 1)]:
         first, count = setup.seeds.start, CLICKS[cell].more_seeds * len(setup.seeds)
         linear, default = (
@@ -456,7 +456,7 @@ def horizon_run(name: str, count: int, horizon: int, seed: int) -> list[float]:
 
 
 def unknown_horizon(setup: Setup) -> Iterator[Row]:
-    """Foresight without its horizon against a run that knows it, with as many policies."""
+    """Foresight without its horizon against a run that knows it, with the same number of policies."""
     horizon, pairs = setup.pick(100_000, 1000), []
     worlds = [name for name in SUITES["ten"].worlds if name != "movielens"][: setup.pick(100, 2)]
     for name in worlds:
@@ -692,8 +692,8 @@ CASES = {
     "suites": Case(suites, "Foresight beside Thompson sampling, LinUCB and learners as rare, in all suites.", 5),
     "policies": Case(policies, "2 to 64 policies over 10,000 decisions, against full adaptivity.", 20),
     "settings": Case(settings, "Settings of foresight in all worlds; --before compares with another version.", 3, 1),
-    "clicks": Case(clicks, "Foresight as it comes against its linear belief, in sixteen shapes of clicks.", 16, 1),
-    "beliefs": Case(comparison(*BELIEFS), "Where a line cannot be a rate: foresight against its linear belief.", 20, 1),
+    "clicks": Case(clicks, "Foresight by default against its linear model, in sixteen shapes of clicks.", 16, 1),
+    "beliefs": Case(comparison(*BELIEFS), "Where a line cannot be a rate: foresight against its linear model.", 20, 1),
     "cliffs": Case(
         cliffs,
         "What no plan foresees, beside Thompson sampling on the same batches, T = 10,000. The arm from 30.8 % comes 22 "

@@ -12,14 +12,14 @@ from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padd
 
 
 @compiled
-def gather(contexts, available, s, arms, place):  # type: ignore[no-untyped-def]
-    """Copy the available arms of set s to the columns of ``arms`` (d, most), indices to ``place``; their count."""
+def gather(contexts, available, s, arms, indices):  # type: ignore[no-untyped-def]
+    """Copy the available arms of set s to the columns of ``arms`` (d, most), indices to ``indices``; their count."""
     left = 0
     for i in range(contexts.shape[1]):
         if available[s, i]:
             for j in range(contexts.shape[2]):
                 arms[j, left] = contexts[s, i, j]
-            place[left] = i
+            indices[left] = i
             left += 1
     return left
 
@@ -40,8 +40,8 @@ def largest(values, left):  # type: ignore[no-untyped-def]
 def workspace(arm_count, dim):  # type: ignore[no-untyped-def]
     """Room for the arms of one set: columns (d, most), a zero row, two rows to compute in, and where arms came from."""
     most, unit = padded_length(arm_count), np.int64(1)  # a literal would have machine code of its own
-    place = np.zeros(arm_count, dtype=np.int64)
-    return lane_zeros(dim, most), lane_zeros(unit, most), lane_zeros(unit, most), lane_zeros(unit, most), place
+    indices = np.zeros(arm_count, dtype=np.int64)
+    return lane_zeros(dim, most), lane_zeros(unit, most), lane_zeros(unit, most), lane_zeros(unit, most), indices
 
 
 @compiled
@@ -63,7 +63,7 @@ def pass_layers(  # type: ignore[no-untyped-def]
 
     With ``intervals`` the first layer eliminates before it is asked.
     """
-    columns, zero, center, width, place = room
+    columns, zero, center, width, indices = room
     dim, count = columns.shape[0], estimates.shape[0]
     for k in range(count):
         length = padded_length(left)
@@ -77,11 +77,11 @@ def pass_layers(  # type: ignore[no-untyped-def]
             for i in range(length):
                 width[0, i] += math.sqrt(tail[0, i])
         if intervals and k == 0:
-            left = keep_intervals(center, width, left, columns, place)
+            left = keep_intervals(center, width, left, columns, indices)
         chosen = layer_choice(center, width, left, k, count, thresholds[k], optimistic, exploit, layers, s)
         if chosen >= 0:
-            return place[chosen]
-        left = layer_survivors(center, width, left, thresholds[k], optimistic, columns, place)
+            return indices[chosen]
+        left = layer_survivors(center, width, left, thresholds[k], optimistic, columns, indices)
     return -1  # not reached: the last layer always chooses
 
 
@@ -104,33 +104,33 @@ def layer_choice(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def layer_survivors(center, width, left, threshold, optimistic, arms, place):  # type: ignore[no-untyped-def]
-    """Move the arms that a layer keeps to the front of ``arms`` and ``place``; returns their number."""
+def layer_survivors(center, width, left, threshold, optimistic, arms, indices):  # type: ignore[no-untyped-def]
+    """Move the arms that a layer keeps to the front of ``arms`` and ``indices``; returns their number."""
     for i in range(left):
         width[0, i] = width[0, i] if optimistic else 0.0
     bar = center[0, 0] + width[0, 0]
     for i in range(1, left):
         bar = max(bar, center[0, i] + width[0, i])
-    return keep_above(bar - 2.0 * threshold, center, width, left, arms, place)
+    return keep_above(bar - 2.0 * threshold, center, width, left, arms, indices)
 
 
 @compiled
-def keep_intervals(center, width, left, columns, place):  # type: ignore[no-untyped-def]
+def keep_intervals(center, width, left, columns, indices):  # type: ignore[no-untyped-def]
     """Move the arms whose upper end reaches the highest lower end to the front; returns their number."""
     bar = center[0, 0] - width[0, 0]
     for i in range(1, left):
         bar = max(bar, center[0, i] - width[0, i])
-    return keep_above(bar, center, width, left, columns, place)
+    return keep_above(bar, center, width, left, columns, indices)
 
 
 @compiled
-def keep_above(bar, center, width, left, columns, place):  # type: ignore[no-untyped-def]
+def keep_above(bar, center, width, left, columns, indices):  # type: ignore[no-untyped-def]
     """Move the arms whose center + width is at least the bar to the front; returns their number."""
     count = 0
     for i in range(left):
         if center[0, i] + width[0, i] >= bar:
             if count < i:
-                place[count] = place[i]
+                indices[count] = indices[i]
                 center[0, count] = center[0, i]
                 width[0, count] = width[0, i]
                 for j in range(columns.shape[0]):

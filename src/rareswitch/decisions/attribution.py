@@ -39,7 +39,7 @@ class Copies(NamedTuple):
 def deduplicate(
     keys: KeyArray, content: KeyArray, sets: KeyArray, rewards: FloatArray, reward_times: FloatArray
 ) -> Copies:
-    """Find rows of one decision: a row without a reward and the same row with one are one, and so are copies.
+    """Find rows of one decision: a row without a reward and the same row with one are such, and so are copies.
 
     Parameters
     ----------

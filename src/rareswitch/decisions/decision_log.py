@@ -1,4 +1,4 @@
-"""The one table of decisions: what was offered, what was chosen with which probability, and what came of it."""
+"""The one table of decisions: what was offered, what was chosen with which probability, and what it earned."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -594,6 +594,6 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> Floa
 
 
 def _wide(column: NDArray[N], width: int, gap: float) -> NDArray[N]:
-    """A column (n, K, …) with so many arms."""
+    """A column (n, K, …) widened to this number of arms."""
     more = width - column.shape[1]
     return np.concatenate([column, np.full((len(column), more, *column.shape[2:]), gap, dtype=column.dtype)], axis=1)

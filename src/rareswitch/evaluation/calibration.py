@@ -109,16 +109,16 @@ class ArmTally:
         self._inverse: dict[str, FloatArray] = {}
         self._disagreeing = 0
 
-    def add(self, chunk: DecisionLog, logging: FloatArray | None = None) -> None:
-        """Count decisions; ``logging`` (n, K) are the probabilities of all arms under the policies that decided."""
+    def add(self, chunk: DecisionLog, behavior_probs: FloatArray | None = None) -> None:
+        """Count decisions; ``behavior_probs`` (n, K) are those of all arms under the policies that decided."""
         width = chunk.available.shape[1]
         codes = np.arange(width)[None] if chunk.codes is None else chunk.codes
         labels = tuple(map(str, range(width))) if chunk.arms is None or chunk.codes is None else chunk.arms
         rows = np.array([self._names.setdefault(label, len(self._names)) for label in labels], dtype=np.int64)
-        if logging is not None:
+        if behavior_probs is not None:
             sums = np.zeros((len(labels), 5))
             self._disagreeing += _count_all(
-                chunk.available, codes, chunk.arm_indices, chunk.propensities, logging, sums
+                chunk.available, codes, chunk.arm_indices, chunk.propensities, behavior_probs, sums
             )
             self._exact = _added(self._exact, rows, sums)
             return

@@ -134,7 +134,7 @@ class Question:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why there is no answer; empty where there is one."""
+        """Why it is not identifiable; empty where it is."""
         return self._judged[1]
 
     @property

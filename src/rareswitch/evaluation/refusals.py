@@ -220,7 +220,7 @@ def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
     """Why rewards do not suffice, where they are too few that say something; empty where they do.
 
     Those that say something differ from 0, from the least and from the greatest reward: clicks, failures where most
-    succeed, purchases. As many are counted as their effective sample size, (Σ w)²/Σ w², and as their share of the
+    succeed, purchases. They count by their effective sample size, (Σ w)²/Σ w², and by their share of the
     weights is of that of all decisions: where heavy decisions are few, none of them may have failed by chance alone.
     The effective number of rewards by what they contribute, (Σ |w r|)²/Σ (w r)², must be :data:`LEAST_CONTRIBUTIONS`:
     where a single reward is nearly all of a value, nothing tells how often one comes.
@@ -282,7 +282,7 @@ def needed(support: Support, least: float = 0.0, ess: float = EFFECTIVE) -> tupl
 
 
 def _as_it_is(latest: Support, ess: float) -> int | None:
-    """As many decisions of the latest batch's policy would suffice; None where no number would."""
+    """How many decisions of the latest batch's policy would suffice; None where no number would."""
     if not latest.count or (latest.unsupported or 0.0) > MAX_UNSUPPORTED or latest.unlikely:
         return None
     if latest.carried <= 0.0 or (latest.known < latest.count and latest.carried < CARRIED):

@@ -80,7 +80,7 @@ class Overlap:
     mean_weight_error: float
     #: Share of the candidate's play that the log could not have shown; None where that is not known.
     unsupported: float | None
-    #: As many decisions of the candidate itself would tell as much.
+    #: The effective sample size: this number of decisions of the candidate itself is as precise.
     effective: float
     #: The largest weight that occurred, and its share of all weights.
     largest: float
@@ -103,7 +103,7 @@ class Value:
     batches: tuple[BatchValue, ...] = ()
     #: The same by every estimator, where there is an answer.
     others: dict[str, Interval] = field(default_factory=dict)
-    #: SNIPS as if all rows were independent and alike, for comparison; None where there is no answer.
+    #: SNIPS as if all rows were independent and alike, for comparison; None where it is not identifiable.
     naive: Interval | None = None
     #: What to bear in mind: estimated propensities, values that drifted between batches, rewards that are missing.
     cautions: tuple[str, ...] = ()
@@ -210,7 +210,7 @@ class BatchPart:
     #: None where the batch is left out, as is its standard error.
     value: float | None
     error: float | None
-    #: As many decisions that are all about the question would tell as much; 0 where it is left out.
+    #: The effective sample size; 0 where it is left out.
     effective: float
     #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
     left_out: str = ""

@@ -189,7 +189,7 @@ class ArmMeans:
     def _means(self, name: str) -> FloatArray:
         """(batches, 2) the mean of an arm for each half of each batch; that of all arms where it has none.
 
-        It is not drawn to that of all arms: what an arm earns must not hang on the rewards of others.
+        It is not drawn to that of all arms: what an arm earns must not depend on the rewards of others.
         """
         if name not in self._seen:
             totals = (np.sum([*cells.values()], axis=0) for cells in (self._sums, self._counts))
@@ -274,7 +274,7 @@ class Scored:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scores:
-    """What came of one way through a log: columns of the decisions with a reward of which all arms are known."""
+    """The result of one pass over a log: columns of the decisions with a reward of which all arms are known."""
 
     batch_names: tuple[str, ...]
     candidates: Mapping[str, Scored]
@@ -448,7 +448,7 @@ class _Scorer:
                 self._supports[cell] = self._supports[cell] + support if cell in self._supports else support
 
     def scored(self) -> Scored:
-        """What came of it."""
+        """The scored rows."""
         weights, expected, applies = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         return Scored(
             weights=weights,

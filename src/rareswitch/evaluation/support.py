@@ -4,10 +4,10 @@ A decision of the log counts for a candidate π with the weight w = π(a | x)/μ
 decided. Where π shows what μ could not have shown, no number of decisions helps: the mean weight is below 1 by that
 share, and the usual effective sample size (Σw)²/Σw² does not notice. Where μ could, but rarely did, few decisions carry
 everything, and neither estimates nor their errors can be trusted. Both are read off the probabilities alone: what is
-refused does not hang on what was earned.
+refused does not depend on what was earned.
 
-How few decisions carry a sum of weights is told by its skewness, E w³/((E w²)^(3/2) √n), by which the distance from the
-normal distribution is bounded (Berry and Esseen). A sum of N equal weights has 1/√N, so N = n (E w²)³/(E w³)² is taken
+How few decisions carry a sum of weights follows from its skewness, E w³/((E w²)^(3/2) √n): it bounds the distance
+from the normal distribution (Berry and Esseen). A sum of N equal weights has 1/√N, so N = n (E w²)³/(E w³)² is taken
 for the number of decisions that carry it: n where all count alike, n μ(a) for a candidate that always shows a, never
 more than n/E w². Weights above :data:`MOST_WEIGHT` are truncated to 0: such play counts as unsupported.
 """
@@ -161,7 +161,7 @@ class Support:
 
     @property
     def effective(self) -> float:
-        """As many decisions of the candidate itself would tell as much: n/spread."""
+        """The effective sample size, n/spread."""
         return self.count / self.spread if self.count and self.spread > 0.0 else 0.0
 
     @property
@@ -185,7 +185,7 @@ class Support:
 
 
 def effective(supports: Sequence[Support]) -> float:
-    """As many decisions of the candidate itself would tell as much as these batches.
+    """The effective sample size of these batches.
 
     >>> one = Support.of(np.ones(100), candidate=np.ones((100, 1)))
     >>> effective([one, one])

@@ -344,7 +344,7 @@ class Loop:
 
     def _stretch(self, drawn: DrawnRounds) -> int:
         """Decide until the next policy is due, the batch ends or the chunk does."""
-        # looking far ahead is wasted where the next policy comes soon: mostly after as many decisions as the last
+        # looking far ahead is wasted where the next policy comes soon: mostly after the number of decisions of the last
         ahead = min(len(drawn), self.state.stop - drawn.first, self.window)
         drawn = drawn.part(0, -(-ahead // self.agents) * self.agents)
         decisions = drawn.decide(self.state.policy)

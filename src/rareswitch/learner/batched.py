@@ -22,7 +22,7 @@ WIDTH_SAMPLE = 1000
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EliminateByBatch(Rule):
-    """Eliminate by each batch's own estimate, and draw one of the arms that are left."""
+    """Eliminate by each batch's own estimate, and draw one of the surviving arms."""
 
     dim: int
     intervals: Intervals

@@ -138,7 +138,7 @@ class Foresight(Learner):
     )
 
     name: ClassVar[str] = "foresight"
-    text: ClassVar[str] = "posterior draws, exploration planned at each update; nothing to tune"
+    text: ClassVar[str] = "posterior draws, exploration planned at each update; needs no tuning"
     adaptivity: ClassVar[str] = "updates (8)"
     regret: ClassVar[str] = "d·√(T/design_share), stochastic, with many updates and a noise_bound"
     in_unit_ball: ClassVar[bool] = False

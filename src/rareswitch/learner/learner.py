@@ -339,7 +339,7 @@ class Learner(ABC):
         return self.fitted(state, summary, lambda finer: replace(summary, stats=statistics.of(finer, x, r, offered)))
 
     def fitted(self, state: State, summary: Summary, again: Callable[[State], Summary]) -> Summary:
-        """The summary of the current batch after as many passes over its rows as it needs, at most six.
+        """The summary of the current batch after the passes over its rows that it needs, at most six.
 
         Clicks are expanded around a point, and Newton's method moves it: see :mod:`rareswitch.belief.posterior`. A
         summary of one pass can be learned from as well; the policy is then that of a single Newton step.

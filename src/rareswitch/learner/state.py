@@ -194,10 +194,10 @@ class Sample:
     sets: ContextSets
 
     @classmethod
-    def of(cls, size: int, keys: KeyArray, sets: ContextSets, places: IntArray | None = None) -> Self:
-        """The sample of decisions with these keys (m, 2) and sets; ``places`` (m,) picks theirs out of more sets."""
+    def of(cls, size: int, keys: KeyArray, sets: ContextSets, rows: IntArray | None = None) -> Self:
+        """The sample of decisions with these keys (m, 2) and sets; ``rows`` (m,) picks theirs out of more sets."""
         chosen = np.lexsort((keys[:, 0], keys[:, 1], sample_order(keys)))[:size]
-        at = chosen if places is None else places[chosen]
+        at = chosen if rows is None else rows[chosen]
         return cls(size=size, keys=sealed(keys[chosen]), sets=sets[at].packed())
 
     def __len__(self) -> int:

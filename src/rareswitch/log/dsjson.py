@@ -64,11 +64,11 @@ class Decision(NamedTuple):
     actions: list[Record]
     #: Which of the actions was taken, from 0.
     chosen: int
-    #: None where it is not told.
+    #: None where it is not given.
     propensity: float | None
-    #: Of all actions, in their order; None where they are not told.
+    #: Of all actions, in their order; None where they are not given.
     probabilities: list[float] | None
-    #: Seconds since 1970; NaN where it is not told.
+    #: Seconds since 1970; NaN where it is not given.
     time: float
 
 
@@ -246,7 +246,7 @@ def read_decisions(path: str | Path) -> Iterator[Decision]:
 
 
 def _decision(number: int, line: _Line) -> Decision:
-    """A decision of which all that is told must agree; what is wrong is a ValueError."""
+    """A decision whose fields must agree; a contradiction is a ValueError."""
     if line.outcomes is not None or "_slots" in (line.context or ()):
         raise ValueError("several slots are decided at once (CCB or slates); only one action a decision is read.")
     if line.context is None:

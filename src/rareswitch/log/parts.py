@@ -167,7 +167,7 @@ def blocks(file: "ParquetFile", columns: Sequence[str]) -> "Iterator[tuple[int, 
 
 
 def _unpacked(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
-    """The rows of a batch with texts in place of their codes, so many at a time that these fit into memory."""
+    """The rows of a batch with texts in place of their codes, in pieces that fit into memory."""
     pa, _ = pyarrow()
     names = batch.schema.names
     if "policy" in names and not pa.types.is_dictionary(batch.schema.field("policy").type):

@@ -253,7 +253,7 @@ def estimate_propensities(
 
 
 def estimating(propensities: str) -> bool:
-    """Whether propensities shall be estimated, as a reader is told."""
+    """Whether a reader shall estimate propensities."""
     if propensities not in ("logged", "estimate"):
         raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
     return propensities == "estimate"

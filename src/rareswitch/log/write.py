@@ -37,7 +37,7 @@ Kept = tuple[DecisionRow, list[RewardRow]]
 
 
 class LogWriter:
-    """One part, written in as many pieces as the caller likes.
+    """One part, written in any number of pieces.
 
     The file appears under its name when the ``with`` block ends and is on the disk; if it ends by an exception, nothing
     appears. Row groups have 65,536 rows, pages and footer have checksums, and memory holds one row group at a time.

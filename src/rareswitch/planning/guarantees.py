@@ -26,7 +26,7 @@ from rareswitch.learner import (
     loglog_batches,
 )
 
-#: From easy to hard: one set for ever, sets drawn independently from one distribution, any sets at all. What is proved
+#: From easy to hard: one fixed set, sets drawn independently from one distribution, any sets at all. What is proved
 #: for one holds for those before it.
 ContextKind = Literal["fixed", "stochastic", "adversarial"]
 CONTEXTS: tuple[ContextKind, ...] = get_args(ContextKind)

@@ -140,7 +140,7 @@ def recommend(
     policies
         The policies that can be deployed, the first included; without it, each learner gets what its bound asks for.
     contexts
-        ``fixed`` (one set for ever), ``stochastic`` (sets drawn independently from one distribution) or ``adversarial``
+        ``fixed`` (one set), ``stochastic`` (sets drawn independently from one distribution) or ``adversarial``
         (anything, a drift or a season included).
 
     Examples
@@ -277,7 +277,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         """What pays least at the horizons people have."""
         if self.contexts != "adversarial":
             why = (
-                "it plans its exploration, has nothing to tune, and leads those with so few policies in the contest, "
+                "it plans its exploration, needs no tuning, and leads those with so few policies in the contest, "
                 "where learners with better bounds pay tens of times as much."
             )
             return "foresight", min(self.horizon, self.policies or USUAL), why

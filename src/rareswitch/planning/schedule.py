@@ -167,7 +167,7 @@ class Schedule(ABC):
 
     @property
     def endless(self) -> bool:
-        """Whether updates go on for ever."""
+        """Whether updates go on without an end."""
         return False
 
     @property

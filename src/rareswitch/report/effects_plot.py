@@ -12,7 +12,7 @@ from rareswitch.report.numerals import decimals, number_text, shortened
 
 #: Inches of a row, and of head and foot together; rows of room at least.
 ROW, ENDS, LEAST = 0.36, 1.9, 3
-#: Characters of a name, and of a line of the reason why there is no answer, or of what is shown.
+#: Characters of a name, and of a line of the reason why it is not identifiable, or of what is shown.
 NAME, REASON, WHAT = 28, 84, 96
 #: Behind texts that may lie on lines.
 BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0}

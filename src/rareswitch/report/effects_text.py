@@ -44,7 +44,7 @@ def _every(effects: Effects) -> bool:
 
 @as_text.register
 def effects_text(effects: Effects, *, cli: bool = False) -> str:
-    """A table, what is to be borne in mind, and why there is no answer where there is none."""
+    """A table, cautions, and the reason where an effect is not identifiable."""
     mark, digits = ABOUT if effects.estimated else "", decimals(effect.interval for effect in effects.effects)
     rows = [
         [

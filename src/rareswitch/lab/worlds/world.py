@@ -97,8 +97,8 @@ class World(Protocol):
 
     Examples
     --------
-    A world of your own takes ten lines. If it has numbers ``noise_scale`` and ``norm``, learners that want to know are
-    told them as σ and as the length of θ:
+    A world of your own takes ten lines. Its numbers ``noise_scale`` and ``norm``, if it has them, are passed to
+    learners with these settings, as σ and as the length of θ:
 
     >>> import numpy as np
     >>> from rareswitch.core import normals, uniforms
