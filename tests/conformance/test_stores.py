@@ -39,7 +39,6 @@ def shared(request: pytest.FixtureRequest, store_url: Address) -> tuple[str, str
 
 def marks_of(store: Store) -> Marks:
     started = store.start_update(store.head(), "{}")
-    assert started is not None
     return started[1]
 
 
@@ -188,14 +187,12 @@ def test_the_first_to_start_an_update_decides(store: Store) -> None:
     first = store.start_update(1, '{"now": 1}')
     store.add_decisions([decision(3)])
     assert store.start_update(1, '{"now": 2}') == first
-    assert first is not None
     assert first[0] == '{"now": 1}'
     assert store.start_update(2, "{}") is None
     store.abandon_update(2)
     assert store.start_update(1, "{}") == first
     store.abandon_update(1)
     again = store.start_update(1, '{"now": 3}')
-    assert again is not None
     assert again[0] == '{"now": 3}'
     assert len(table_of(store, again[1])["keys"]) == 4
     store.publish(version(2))
@@ -212,8 +209,6 @@ def test_refusals_are_kept_in_their_order_and_end_the_update(store: Store) -> No
     store.refuse_update(1, 1, '{"why": "≤ ☃"}')
     assert not store.started(1)
     second = store.start_update(1, '{"now": 2}')
-    assert first is not None
-    assert second is not None
     assert (second[0], second[1].decisions > first[1].decisions) == ('{"now": 2}', True)
     for late in (1, 3):  # who learned the same as the first, and a number that is not the next one
         store.refuse_update(1, late, "late")
@@ -271,7 +266,6 @@ def test_slices_hold_what_was_offered_where_it_was_kept(store: Store) -> None:
     store.add_decisions(rows)
     (part,) = store.slices(1, marks_of(store), sums=False, contexts=True)
     offers, kept = part.read().offers, rows[::2]
-    assert offers is not None
     assert (offers.rows.tolist(), offers.baselines.tolist()) == ([0, 2, 4], [-1, 2, 4])
     assert offers.arm_indices.tolist() == [row.arm_index for row in kept]
     wanted = [row.id for row in kept], [row.contexts for row in kept], [row.names for row in kept]

@@ -222,7 +222,6 @@ while looks < int(sys.argv[2]):
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self.command(self.path), stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
         assert self._process.stdout.readline()  # it is at work
         return self
 

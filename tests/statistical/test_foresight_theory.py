@@ -114,7 +114,6 @@ def test_the_multipliers_of_the_page() -> None:
     dim, horizon, noise = 10, 100_000, 0.5
     alone = Foresight(dim=dim, arms=20, horizon=horizon, noise_bound=noise).proved_intervals(geometric_grid(horizon, 8))
     pooled = self_normalized_intervals("tight", dim=dim, horizon=horizon, noise=noise)
-    assert alone is not None
     assert alone.multiplier / noise == pytest.approx(7.35, abs=0.01)
     assert pooled.multiplier(dim * math.log1p(horizon / (dim * pooled.ridge))) / noise == pytest.approx(11.58, abs=0.01)
 

@@ -40,7 +40,6 @@ def test_the_readme_is_an_experiment_in_twenty_lines(tmp_path: Path, monkeypatch
     assert "spring: foresight, updated best times for 8 policies" in out.getvalue()
     assert f"{21 * 24} decisions with arms in spare blocks" in out.getvalue()  # the ninth campaign has its own place
     answer = re.search(r"\nuniform +(0\.\d+) +(0\.\d+) to (0\.\d+) ", out.getvalue())
-    assert answer is not None
     truth = sum(0.1 + 0.15 / count for count in (8, 9)) / 2.0  # half of the visitors are on ios
     assert float(answer[2]) < truth < float(answer[3])
     with pytest.raises(ExistsError, match=r"'spring' in sqlite:///spring.db already. Open it") as again:

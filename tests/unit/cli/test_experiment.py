@@ -164,8 +164,6 @@ def test_answers_come_before_the_next_request_is_written(capsys: pytest.CaptureF
     done(capsys, *CREATE)
     command = [sys.executable, "-m", "rareswitch", "experiment", "decide", *HERE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         for request in requests(3):
             process.stdin.write(f"{json.dumps(request)}\n")
             process.stdin.flush()

@@ -153,6 +153,5 @@ def test_a_command_that_was_told_to_ignore_ctrl_c_goes_on() -> None:
         while process.poll() is None:
             process.send_signal(signal.SIGINT)
             time.sleep(0.01)
-        assert process.stdout is not None
         assert "foresight" in process.stdout.read()
     assert process.returncode == 0

@@ -166,7 +166,6 @@ def test_the_next_writer_removes_what_a_killed_one_left_and_nothing_of_a_live_on
         [sys.executable, "-c", KILLED, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
-        assert child.stdout is not None
         assert child.stdout.readline() == "here\n"
         before = sorted(tmp_path.rglob("*"))
         write_whole(b"x", tmp_path / "other")

@@ -219,7 +219,6 @@ def test_a_learner_takes_the_decisions_of_one_policy() -> None:
 def test_times_may_be_dates() -> None:
     dates = np.array(["1970-01-01T00:00:10", "1970-01-02", "1970-01-01", "1970-01-01T00:00:00.5"], dtype="M8[ms]")
     log = made(times=dates, reward_times=np.array(["NaT", "1970-01-01T00:01", "NaT", "NaT"], dtype="M8[s]"))
-    assert log.times is not None
     assert log.times.tolist() == [10.0, 86_400.0, 0.0, 0.5]
     np.testing.assert_array_equal(log.reward_times, [np.nan, 60.0, np.nan, np.nan])
 

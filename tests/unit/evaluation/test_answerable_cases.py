@@ -366,6 +366,5 @@ def test_what_no_check_can_see_is_said(caution: str, case: Callable[[], Value | 
 @pytest.mark.parametrize("case", ANSWERED.values(), ids=list(ANSWERED))
 def test_a_log_that_can_tell_has_an_interval_with_the_truth(case: Callable[[Path], Any], tmp_path: Path) -> None:
     answer, truth = case(tmp_path)
-    assert answer.interval is not None
     assert answer.interval.low <= truth <= answer.interval.high
     assert answer.interval.high - answer.interval.low < 2.0 * abs(truth)

@@ -36,10 +36,8 @@ def test_uniform_plays_what_is_offered() -> None:
 def test_always_finds_its_arm_wherever_it_stands() -> None:
     found = played("a", Always("a"), log())
     np.testing.assert_array_equal(found.probabilities, [[1, 0, 0], [0, 0, 1], [0, 0, 0]])
-    assert found.applies is not None
     assert found.applies.tolist() == [True, True, False]
     unknown = played("z", Always("z"), log())
-    assert unknown.applies is not None
     assert not unknown.applies.any()
 
 
@@ -52,11 +50,9 @@ def test_always_of_arms_without_ids_is_a_place() -> None:
 
 def test_baseline_is_for_decisions_that_name_one() -> None:
     found = played("baseline", "baseline", log(baselines=[1, -1, 0]))
-    assert found.applies is not None
     assert found.applies.tolist() == [True, False, True]
     np.testing.assert_array_equal(found.probabilities, [[0, 1, 0], [0, 0, 0], [1, 0, 0]])
     none = played("baseline", "baseline", log())
-    assert none.applies is not None
     assert not none.applies.any()
 
 
@@ -70,7 +66,6 @@ def test_a_policy_is_judged_by_what_came_after_it_was_learned() -> None:
     second = Policy(dim=3, sampler=PosteriorDraws(draws=np.array([[0.0, 1.0, 2.0]])))
     batches = {"batches": [0, 1, 2], "batch_names": ("first", second.id, "third")}
     found = played("second", second, log(**batches))
-    assert found.applies is not None
     assert found.applies.tolist() == [False, True, True]
     np.testing.assert_array_equal(found.probabilities, [[0, 0, 0], [0, 0, 1], [1, 0, 0]])
 
@@ -78,7 +73,6 @@ def test_a_policy_is_judged_by_what_came_after_it_was_learned() -> None:
 def test_a_policy_that_plays_the_baseline_is_for_decisions_that_name_one() -> None:
     policy = Policy(dim=3, sampler=Blend(main=Baseline(), explorer=Uniform(), share=0.3))
     found = played("first", policy, log(baselines=[1, -1, 0]))
-    assert found.applies is not None
     assert found.applies.tolist() == [True, False, True]
     np.testing.assert_allclose(found.probabilities, np.array([[0.15, 0.85, 0], [0, 0, 0], [1, 0, 0]]))
 

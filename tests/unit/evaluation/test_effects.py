@@ -75,12 +75,10 @@ def test_an_effect_is_the_mean_of_augmented_weighted_scores() -> None:
     signs = np.where(log.arm_indices == 1, 1.0, -1.0)
     scores = predicted.arms[:, 1] - predicted.arms[:, 0] + signs / 0.5 * (log.rewards - predicted.chosen)
     (one,) = effects(log, "blue", "red")
-    assert one.interval is not None
     assert one.interval.value == pytest.approx(scores.mean())
     assert one.batches[0].error == pytest.approx(scores.std(ddof=1) / math.sqrt(600.0))
     assert (one.decisions, one.shown + one.shown_against) == (600, 600)
     turned = effects(log, "red", "blue")["red"].interval
-    assert turned is not None
     assert [-turned.high, -turned.low] == pytest.approx([one.interval.low, one.interval.high])
 
 
@@ -97,7 +95,6 @@ def test_intervals_hold_in_adaptive_logs() -> None:
 def test_the_rest_is_the_mean_of_the_other_offered_arms() -> None:
     log = uniform(4000, [0.0, 1.0, 0.5])
     (one,) = effects(log, "blue", "rest")
-    assert one.interval is not None
     assert abs(one.interval.value - 0.75) < 5.0 * math.sqrt((3.0 + 1.5) / 4000.0)  # 5 errors: Σ (π − π')²/μ = 4.5
     assert one.shown + one.shown_against == 4000
 
@@ -110,7 +107,6 @@ def test_the_baseline_is_another_arm_in_the_decisions_that_count() -> None:
     assert found["blue"].decisions == int((baselines == 0).sum())
     assert found["red"].decisions == int((baselines == 1).sum())
     interval = found["blue"].interval
-    assert interval is not None
     assert abs(interval.value - 1.0) < margin(int((baselines == 0).sum()))
 
 
@@ -121,8 +117,6 @@ def test_every_arm_comes_the_best_first_and_corrected() -> None:
     assert found.correction == "bonferroni"
     for one in found:
         alone = effects(log, one.arm, "rest")[one.arm]
-        assert one.interval is not None
-        assert alone.interval is not None
         assert alone.p_value is not None
         assert one.interval.value == pytest.approx(alone.interval.value)
         assert one.interval.level == pytest.approx(1.0 - 0.05 / 3.0)
@@ -149,10 +143,8 @@ def test_groups_have_effects_of_their_own_and_a_difference_is_found() -> None:
     assert [one.group for one in found] == ["", "new", "old"]
     for group, truth in (("", 0.0), ("new", 0.5), ("old", -0.5)):
         interval = found[group].interval
-        assert interval is not None
         # scores also vary as effects do, by 0.25
         assert abs(interval.value - truth) < 1.1 * margin(4000 if group == "" else 2000)
-    assert found.differ is not None
     assert found.differ.freedom == 1
     assert found.differ.p_value < 1e-6
     assert found["new"].interval is not None
@@ -168,7 +160,6 @@ def test_a_difference_between_groups_is_rarely_seen_where_there_is_none() -> Non
     for seed in range(100):
         labels = np.random.default_rng(seed + 500).choice(["a", "b", "c"], size=900)
         found = effects(uniform(900, [0.0, 0.3], seed=seed), "blue", "red", by=labels)
-        assert found.differ is not None
         alarms += found.differ.p_value < 0.05
     assert alarms <= stats.binom.isf(RISK, 100, 0.05)
 
@@ -293,8 +284,6 @@ class Chunked:
 def test_chunks_do_not_matter() -> None:
     log = adaptive(3)
     whole, parts = effects(log)["blue"].interval, effects(Chunked(log, 130))["blue"].interval
-    assert whole is not None
-    assert parts is not None
     assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], rel=1e-9)
     with pytest.raises(ParameterError, match="a log in memory"):
         effects(Chunked(log, 130), "blue", by=["a"] * len(log))
@@ -426,5 +415,4 @@ def test_an_effect_of_rare_clicks_has_its_long_side_above() -> None:
         arm_indices=places, propensities=np.where(places, 0.9, 0.1), rewards=clicks, arms=["rare", "usual"]
     )
     interval = effects(log, "rare", "usual")["rare"].interval
-    assert interval is not None
     assert interval.high - interval.value > 1.1 * (interval.value - interval.low)

@@ -72,7 +72,6 @@ def test_values_are_near_the_truth(estimator: Any) -> None:
     found = evaluate(logged([UNIFORM, SOFT]), {"greedy": GREEDY, "uniform": "uniform"}, estimator=estimator)
     for name, policy in (("greedy", GREEDY), ("uniform", UNIFORM)):
         interval = found[name].interval
-        assert interval is not None
         span, log = 10.0, math.log(2e6)
         bound = math.sqrt(2 * span * log / (COUNT / 2)) + span * log / (3 * COUNT / 2)
         assert abs(interval.value - truth(policy.probabilities)) < bound
@@ -81,7 +80,6 @@ def test_values_are_near_the_truth(estimator: Any) -> None:
 
 def test_the_doubly_robust_estimate_is_sharper_and_the_interval_covers() -> None:
     found = evaluate(logged([UNIFORM, SOFT]), {"greedy": GREEDY})["greedy"]
-    assert found.interval is not None
     widths = {name: one.high - one.low for name, one in found.others.items()}
     assert widths["dr"] < widths["ips"]
     assert found.interval.low <= truth(GREEDY.probabilities) <= found.interval.high  # seeded
@@ -142,8 +140,6 @@ def test_chunks_make_no_difference() -> None:
 
     whole, parts = (evaluate(one, [GREEDY, "uniform", "logged"]) for one in (log, Parts()))
     for one, other in zip(whole.values, parts.values, strict=True):
-        assert one.interval is not None
-        assert other.interval is not None
         assert abs(one.interval.value - other.interval.value) < 1e-12
         assert abs(one.interval.low - other.interval.low) < 1e-12
 
@@ -152,9 +148,7 @@ def test_what_was_logged_is_worth_what_was_earned() -> None:
     log = logged([UNIFORM])
     found = evaluate(log, "logged")
     assert found["logged"].others["ips"].value == pytest.approx(log.rewards.mean(), abs=1e-12)
-    assert found.earned is not None
     assert found.earned.value == pytest.approx(log.rewards.mean(), abs=1e-12)
-    assert found.gains[0].interval is not None
     assert abs(found.gains[0].interval.value) < 1e-12
 
 
@@ -165,7 +159,6 @@ def test_the_lift_over_the_baseline() -> None:
     log = logged([mixed], times=1.7e9 + np.arange(COUNT) * 21 * day / COUNT)
     so_far, *weeks = lift_of(log)
     want = 0.5 * (truth(GREEDY.probabilities) - truth(UNIFORM.probabilities))
-    assert so_far.interval is not None
     assert so_far.value is not None
     assert so_far.other is not None
     assert so_far.value - so_far.other == pytest.approx(so_far.interval.value, abs=1e-12)
@@ -210,9 +203,6 @@ def test_anytime_intervals_are_wider() -> None:
         evaluate(log, GREEDY, **more).values[0].interval
         for more in ({}, {"anytime": True}, {"anytime": True, "bounds": (0, 1)})
     )
-    assert plain is not None
-    assert any_time is not None
-    assert exact is not None
     assert any_time.high - any_time.low > plain.high - plain.low
     assert exact.low <= truth(GREEDY.probabilities) <= exact.high
 
@@ -285,12 +275,8 @@ def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
     log = DecisionLog(**plain_log(baselines=np.zeros(2000, dtype=np.int64)))
     once, often = evaluate(log, Always("b")), evaluate(log, Always("b"), anytime=True)
     for one, wide in [(once.gains[0], often.gains[0]), (once.lift[0], often.lift[0])]:
-        assert one.interval is not None
-        assert wide.interval is not None
         assert wide.interval.kind == "anytime"
         assert wide.interval.high - wide.interval.low > 1.3 * (one.interval.high - one.interval.low)
-    assert once.earned is not None
-    assert often.earned is not None
     assert often.earned.high - often.earned.low > 1.3 * (once.earned.high - once.earned.low)
 
 
@@ -314,7 +300,6 @@ def two_arms(rewards: np.ndarray, **more: Any) -> DecisionLog:
 
 def width(log: DecisionLog, candidate: Any, **how: Any) -> float:
     interval = evaluate(log, {"it": candidate}, **how)["it"].interval
-    assert interval is not None
     return interval.high - interval.low
 
 
@@ -359,13 +344,9 @@ def test_value_and_gain_agree_under_drift() -> None:
     batches = np.repeat([0, 1], [500, 8000])
     log = two_arms(batches + rng.normal(size=8500), batches=batches, batch_names=["a", "b"])
     found = evaluate(log, ["uniform", Always("red"), "logged"])
-    assert found.earned is not None
     for value, gain in zip(found.values, found.gains, strict=True):
-        assert value.interval is not None
-        assert gain.interval is not None
         assert value.interval.value == pytest.approx(found.earned.value + gain.interval.value, abs=1e-12)
     own = found.gains[0].interval
-    assert own is not None
     assert (own.value, own.low, own.high) == (0.0, 0.0, 0.0)
 
 
@@ -394,7 +375,6 @@ def test_bounds_are_kept_and_a_lift_over_next_to_nothing_has_no_percentage() -> 
     assert clicks["always red"].interval.low >= 0.0
     rewards = np.where(np.arange(4000) % 2 == 0, 0.0, 1.0) + rng.normal(size=4000)
     lift = evaluate(two_arms(rewards, baselines=np.zeros(4000, dtype=int)), "uniform").lift[0]
-    assert lift.interval is not None
     assert lift.interval.low > 0.0
     assert lift.relative is None
 
@@ -462,8 +442,6 @@ def test_rewards_may_be_huge() -> None:
     rewards = np.random.default_rng(3).random(2000)
     small, huge = (evaluate(DecisionLog(**plain_log(rewards=rewards * by)), Always("b")) for by in (1.0, 1e99))
     one, other = small["always b"].interval, huge["always b"].interval
-    assert one is not None
-    assert other is not None
     assert (other.low / 1e99, other.high / 1e99) == pytest.approx((one.low, one.high))
 
 
@@ -477,8 +455,6 @@ def test_rewards_of_an_export_count_as_in_its_experiment(tmp_path: Any) -> None:
     told = trial.description.rewards
     export_parts(trial.store, tmp_path, policies=[trial.policy.id], window=told.window, default=told.default)
     stored, exported = evaluate(trial), evaluate(tmp_path)  # both as of the last decision, of a simulated clock
-    assert stored.earned is not None
-    assert exported.earned is not None
     assert stored.earned.value == exported.earned.value == 5.0
     assert stored["uniform"].interval == exported["uniform"].interval
     assert "1 of 601 decisions are left out until" in " ".join(stored["uniform"].cautions)
@@ -499,7 +475,6 @@ def test_arms_that_come_too_often_stop_the_evaluation() -> None:
     columns: dict[str, Any] = {"arm_indices": places, "propensities": np.full(COUNT, 0.5), "rewards": rng.random(COUNT)}
     both = np.full((COUNT, 2), 0.5)
     found = evaluate(DecisionLog(arms=["a", "b"], behavior_probs=both, **columns), ["uniform", Always("a")])
-    assert found.calibration is not None
     assert found.calibration.stops
     for value in found.values:
         assert not value.answered

@@ -35,7 +35,6 @@ def test_a_proposal_is_replaced_by_a_later_one_and_published_when_it_is_approved
     first = trial.advance(now=1.0)
     assert (first.proposed, first.made, first.version) == (True, False, 2)
     assert len(trial.versions) == 1
-    assert first.changes is not None
     before, after = first.changes.arms["blue"]
     assert (after > 0.8, first.changes.requests) == (True, 50)
     assert before == sum(trial.decide(np.eye(3), arms=NAMES, id=k).arm == "blue" for k in range(50)) / 50
@@ -44,7 +43,6 @@ def test_a_proposal_is_replaced_by_a_later_one_and_published_when_it_is_approved
     play(trial, 50)
     second = trial.advance(now=2.0)
     assert second.policy_id != first.policy_id
-    assert trial.proposal is not None
     assert (trial.proposal.policy_id, trial.proposal.decided) == (second.policy_id, 100)
     with pytest.raises(ConflictError, match="does not wait for approval: another one"):
         trial.approve(first.policy_id)
@@ -76,7 +74,6 @@ def test_a_preview_says_what_would_change() -> None:
     trial = begun(approval=False)
     play(trial, 0)
     changes = trial.preview(now=1.0).changes
-    assert changes is not None
     assert changes.share > 0.3
     text = str(trial.preview(now=1.0))
     assert " of 50 requests: blue " in text

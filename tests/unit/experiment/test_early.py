@@ -50,7 +50,6 @@ def test_an_update_is_due_early_where_a_group_appears(tmp_path: Any) -> None:
     with open_experiment(url, "early") as trial:
         status = trial.status()
         assert status.due
-        assert status.early is not None
         assert status.early.unlike
         assert f"Early update requested: new kinds of requests, {status.early.value:.1f} ×" in str(status)
         assert status.as_dict()["early"] == {"value": status.early.value, "unlike": True}

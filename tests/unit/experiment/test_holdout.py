@@ -67,7 +67,6 @@ def test_the_lift_is_that_of_the_decisions_outside_of_the_holdout() -> None:
         trial.advance(now=float(number))
     (whole, *_) = evaluate(trial).lift
     assert whole.over == "holdout"
-    assert whole.interval is not None
     assert whole.interval.low <= np.mean(truth) <= whole.interval.high
     assert trial.status(now=5.0).lift is not None
     assert "Lift over the holdout" in str(trial.status(now=5.0))

@@ -43,7 +43,7 @@ def test_a_rule_of_record_and_arms_is_evaluated_on_kept_records(tmp_path: Path) 
     value = evaluate(trial, by_age, level=0.999)["by_age"]
     assert value.interval is not None
     assert value.interval.low <= 0.75 <= value.interval.high  # what it earns where three of four pay
-    assert evaluate(trial, lambda record, arms: "dear")["candidate"].interval.high < value.interval.low  # type: ignore[union-attr]
+    assert evaluate(trial, lambda record, arms: "dear")["candidate"].interval.high < value.interval.low
     given = evaluate(
         trial, lambda record, arms: arms[record["age"] > 40], records=dict(enumerate(VISITORS)), level=0.999
     )

@@ -45,7 +45,6 @@ def test_the_lift_is_the_first_line_and_is_kept() -> None:
     outcome = trial.advance(now=WEEK + 10.0)
     whole, *weeks = lift_of(outcome).parts
     assert (whole.decisions, whole.over) == (2500, "baseline")
-    assert whole.interval is not None
     assert 0.1 < whole.interval.low < whole.interval.high < 0.25  # 0.4 in 1,000 of 2,500, and what was explored
     assert len(weeks) == 2
     line = str(outcome).splitlines()[0]

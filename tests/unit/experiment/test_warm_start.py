@@ -65,7 +65,6 @@ def test_learners_that_pool_all_decisions_begin_with_a_log(name: str) -> None:
     assert log.features is not None
     level = [np.ones((ROWS, 1))] * (name == "foresight")
     assert close(state.sums[0], Stats.of(np.hstack([log.features, *level]), log.rewards))
-    assert state.warm is not None
     assert (state.warm.decided, state.warm.rewarded) == (ROWS, ROWS)
     after = played(learner, state, 1, 50)
     assert (after.policies, after.start, after.sums[0].count) == (2, 50, ROWS + 50)

@@ -101,7 +101,7 @@ def test_few_arms_without_features_have_parameters_of_their_own_and_room_for_mor
     assert features.dim == 10 * (1 + 2 + 3 + 2)
     assert not features.constant
     assert not any(field.alone for field in features.fields)
-    assert Features.fit(contexts, arms=CAMPAIGNS, spare_arms=5).arms.spare_arms == 5  # type: ignore[union-attr]
+    assert Features.fit(contexts, arms=CAMPAIGNS, spare_arms=5).arms.spare_arms == 5
     assert Features.fit(contexts, arms=CAMPAIGNS, own=["age"]).dim == 10 * 3
     small = Features.fit(contexts, arms=CAMPAIGNS, most=51)
     assert small.dim == 50

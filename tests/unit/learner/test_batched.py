@@ -161,14 +161,11 @@ def test_one_half_of_a_batch_is_summed_and_the_other_sampled() -> None:
     assert 0 < first.sum() < len(rows) == 100
     assert summary.decided == summary.rewarded == 100
     assert summary.stats[0].count == first.sum()
-    assert rows.features is not None
     chosen = rows.features[first]
     np.testing.assert_allclose(summary.stats[0].gram, chosen.T @ chosen)
     other = np.flatnonzero(~first)
     expected = other[np.argsort(sample_order(rows.ids[other]))][:10]
-    assert summary.sample is not None
     np.testing.assert_array_equal(summary.sample.keys, rows.ids[expected])
-    assert rows.contexts is not None
     np.testing.assert_array_equal(summary.sample.sets.contexts, rows.contexts[expected])
 
 
@@ -188,7 +185,6 @@ def test_the_designer_is_shown_what_the_policy_leaves() -> None:
     found = learner.next(state, summary)
     contexts, available, regularization = seen[-1]
     assert regularization == 1 / 450
-    assert summary.sample is not None
     np.testing.assert_array_equal(contexts, summary.sample.sets.contexts)
     np.testing.assert_array_equal(available, found.policy.survivors(summary.sample.sets))
     assert not available.all()

@@ -172,7 +172,6 @@ def test_notes_say_what_was_expected_and_what_came() -> None:
     assert second["widening"] == 1.0
     rows = rows_of(one, WORLD, 1)
     summary = learner.summarize(one, rows)
-    assert summary.sample is not None
     belief = posterior(one.sums[0] + summary.stats[0])
     assert second["lost"] == pytest.approx(240 * believed_cost(one.policy, summary.sample.sets, belief))
     before = vague_where_unknown(posterior(one.sums[0]), known=60)

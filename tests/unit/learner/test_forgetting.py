@@ -115,10 +115,8 @@ def test_counts_that_are_rounded_leave_a_rate_below_1() -> None:
         return replace(Stats.of(x, r), expansion=expanded(x, r, point))
 
     before = logistic_posterior([clicked(30, 40, np.zeros(2))], intercept=False)
-    assert before is not None
     batches = [clicked(10, 10, np.zeros(2)), clicked(89, 89, np.zeros(2)), clicked(30, 40, before.estimate)]
     found = logistic_posterior(faded(batches, 0.5), intercept=False)
-    assert found is not None
     assert np.isfinite(found.estimate).all()
 
 
@@ -127,8 +125,6 @@ def test_policies_rest_on_faded_clicks() -> None:
     state = after(learner, [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], clicks=True)
     sums = [batch.stats[0] for batch in state.past]
     whole, faint = (logistic_posterior(faded(sums, discount), intercept=False) for discount in (1.0, 0.5))
-    assert whole is not None
-    assert faint is not None
     assert state.notes[-1]["link"] == "logistic"
     np.testing.assert_allclose(state.rule_state[LOGISTIC], faint.estimate)
     np.testing.assert_allclose(estimate(state), faint.estimate)

@@ -73,8 +73,6 @@ def test_late_rewards_count_as_if_they_had_been_there(name: str) -> None:
     expected = learner.next(in_time, summary)
     assert state_to_bytes(found) == state_to_bytes(expected)
     assert found.policy.id != learner.next(state, summary).policy.id
-    assert rows.features is not None
-    assert second.features is not None
     np.testing.assert_allclose(
         found.sums[0].moment[:4], rows.features.T @ rows.rewards + second.features.T @ second.rewards
     )

@@ -176,7 +176,6 @@ def test_it_is_due_at_the_same_decision_in_parts_and_whatever_the_rewards(interc
     again = state_from_bytes(state_to_bytes(state))
     assert learner.due(again, rounds.contexts, made) == due
     early = learner.early(state, learner.summarize(state, rows))
-    assert early is not None
     assert early.unlike
     assert early.value > UNLIKE
     following = learner.next(state, learner.summarize(state, rows))

@@ -227,7 +227,7 @@ def test_what_is_learned_cannot_be_written_to() -> None:
     assert not any(array.flags.writeable for array in arrays)
     for part in (state.notes[0], state.rule_state):
         with pytest.raises(TypeError):
-            part["noise"] = 7.0  # type: ignore[index]
+            part["noise"] = 7.0
     again = pickle.loads(pickle.dumps(state))
     assert state_to_bytes(again) == state_to_bytes(state)
     with pytest.raises(TypeError):

@@ -46,12 +46,10 @@ def test_a_decision_of_a_service(tmp_path: Path) -> None:
     assert log.chosen_names == ["rum", "rum"]
     assert log.propensities.tolist() == [0.800000011920929] * 2
     assert log.rewards.tolist() == [0.5, 0.0]
-    assert log.behavior_probs is not None
     assert log.behavior_probs[0].tolist() == [0.05000000074505806, 0.15000000596046448, 0.800000011920929], (
         "p is in the order of a"
     )
     assert log.batch_names == ("model-1", "model-2")
-    assert log.times is not None
     assert log.times[0] == 1612456289.246
     assert log.contexts is None
 
@@ -66,7 +64,6 @@ def test_records_and_features(tmp_path: Path) -> None:
         crossings=[("user.name", "item.kind")],
     )
     log = read_dsjson(path, features=features)
-    assert log.contexts is not None
     assert log.contexts.tolist() == features.encode_many(*records).vectors.tolist()
     assert Features.fit(*records).dim > 0
 

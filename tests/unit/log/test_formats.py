@@ -75,7 +75,6 @@ def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
     for ending in ("csv", "dsjson", "parquet"):
         write(tmp_path / f"log.{ending}", log)
         again = read_all(read(tmp_path / f"log.{ending}"))
-        assert again.behavior_probs is not None
         assert again.behavior_probs.tolist() == policy.probabilities(contexts).tolist()
     assert from_obp(to_obp(log)).behavior_probs is not None
 
@@ -86,7 +85,6 @@ def test_estimates_add_up_and_are_right_where_arms_are_drawn_by_themselves() -> 
     arm_indices = rng.choice(4, size=count, p=rates)
     log = DecisionLog(arm_indices=arm_indices, propensities=np.ones(count), rewards=np.zeros(count))
     found = estimate_propensities(log)
-    assert found.behavior_probs is not None
     np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
     # Hoeffding for four arms, false alarm at most 1e-6; smoothing moves a rate by at most 4/n
     bound = np.sqrt(np.log(2 * 4 / 1e-6) / (2 * count)) + 4 / count
@@ -99,7 +97,6 @@ def test_estimates_of_arms_that_are_not_always_offered() -> None:
         arm_indices=np.zeros(30, dtype=np.int64), propensities=np.ones(30), rewards=np.zeros(30), available=available
     )
     found = estimate_propensities(log)
-    assert found.behavior_probs is not None
     assert not found.behavior_probs[~available].any()
     np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
     with pytest.raises(ShapeError, match="within must be 30 values"):

@@ -224,8 +224,6 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
         Periodic(period="week", times=8, rate=2000).price(dim=0)
     weekly = Periodic(period="week", times=8, rate=10_000 / 56).price(dim=10)
     counted = AfterCounts(decisions=1250, times=8).price(dim=10)
-    assert weekly is not None
-    assert counted is not None
     assert weekly.ratio == pytest.approx(counted.ratio)
     assert str(counted) == "Expected regret: 9.0 × full adaptivity (1.4 is optimal for 8 policies)."
     best = BestSchedule(decisions=10_000, policies=8, dim=10).price(dim=10)
@@ -235,10 +233,8 @@ def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
     assert Periodic(period="week", times=8).price(dim=10) is None, "the rate is not known"
     assert Manual().price(dim=10) is None
     late = AfterCounts(decisions=1250, times=8).price(dim=10, rate=1250.0, delay="1d")
-    assert late is not None
     assert late.ratio > counted.ratio
     dated = BestSchedule(policies=5, rate=100, end=NOW + 50 * DAY, delay="1 day", dim=4)
     assert dated.price(dim=4) is None, "it is not known when it begins"
     found = dated.price(dim=4, created=NOW)
-    assert found is not None
     assert found.ratio == pytest.approx(found.best, rel=0.05), "the delay is its own"

@@ -35,7 +35,6 @@ def server(store: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "rareswitch", "serve", store, "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         token = process.stdout.readline().rpartition(" ")[2].strip()
         assert f":{port}" in process.stdout.readline()
         end = time.monotonic() + 60

@@ -235,7 +235,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute("CREATE ROLE ann LOGIN PASSWORD 'spring-secret'")
             connection.execute("GRANT ALL ON SCHEMA public TO ann")
-            rules = Path(connection.execute("SHOW hba_file").fetchone()[0])  # type: ignore[index]
+            rules = Path(connection.execute("SHOW hba_file").fetchone()[0])
             rules.write_text("local all ann scram-sha-256\n" + rules.read_text())
             connection.execute("SELECT pg_reload_conf()")
         yield server

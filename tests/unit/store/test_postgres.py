@@ -90,7 +90,6 @@ def test_a_reward_finds_a_decision_that_was_made_at_the_same_time(
         assert store.totals().unmatched == 0
     other.close()
     answer = store.start_update(1, "{}")
-    assert answer is not None
     assert store.totals().unmatched == 0
     (part,) = store.slices(1, answer[1], sums=False)
     assert part.read().rewards.tolist() == [4.0]

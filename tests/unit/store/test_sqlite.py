@@ -38,7 +38,7 @@ def test_a_slice_reads_the_same_in_a_worker(url: str, tmp_path: Path) -> None:
         with make_executor("processes:1") as executor:
             assert list(run_shards(read, [part], executor)) == [rows]
         assert read(pickle.loads(pickle.dumps(part))) == rows
-    assert rows[2][:4] == [0.0, -1.0, -1.0, 1.5]  # type: ignore[index]
+    assert rows[2][:4] == [0.0, -1.0, -1.0, 1.5]
 
 
 class UnseenCommit(SqliteStore):

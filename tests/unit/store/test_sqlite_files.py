@@ -42,7 +42,6 @@ class Bystander:
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-I", "-c", BYSTANDER, str(path)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"open\n"
 
     def close(self) -> None:

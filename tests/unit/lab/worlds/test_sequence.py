@@ -46,7 +46,6 @@ def test_a_function_is_asked_for_the_rounds_that_are_drawn() -> None:
     assert asked == [0]
     rounds = world.draw(5, seed=1, first=45)
     assert asked == [0, 45, 46, 47, 48, 49]
-    assert rounds.available is not None
     assert rounds.available.sum(axis=1).tolist() == [2, 3, 4, 1, 2]
     np.testing.assert_array_equal(rounds.contexts, X[45:] * rounds.available[:, :, None])
 
