@@ -1,10 +1,50 @@
 """Logs that exercise all that a format must carry, and what they tell of each decision."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from rareswitch.core import FloatArray, IntArray
 from rareswitch.decisions import DecisionLog
+from rareswitch.policy import Policy
+
+
+def decided_by(
+    policies: Sequence[Policy], contexts: FloatArray, reward: Callable[[IntArray], Any], *, seed: int = 7, **more: Any
+) -> DecisionLog:
+    """What policies decided about contexts (n, K, d), equally many decisions each; ``reward`` sees the arms (n,)."""
+    count, parts = len(contexts), []
+    batches = np.arange(count) * len(policies) // count
+    for batch, policy in enumerate(policies):
+        mine = np.flatnonzero(batches == batch)
+        named = {"baseline": more["baselines"][mine]} if policy.needs_baseline else {}
+        parts.append(policy.decide(contexts[mine], ids=mine, seed=seed, **named))
+    arms = np.concatenate([part.arms for part in parts])
+    columns: dict[str, Any] = {
+        "arm_indices": arms,
+        "propensities": np.concatenate([part.propensities for part in parts]),
+        "rewards": reward(arms),
+        "contexts": contexts,
+        "batches": batches,
+        "batch_names": tuple(policy.id for policy in policies),
+        "policies": {policy.id: policy for policy in policies},
+    }
+    return DecisionLog(**columns | more)
+
+
+class Chunked:
+    """A log that is read a few decisions at a time."""
+
+    def __init__(self, log: DecisionLog, size: int) -> None:
+        self._log, self._size = log, size
+        self.batch_names, self.estimated, self.dim = log.batch_names, log.estimated, log.dim
+        self.policies: Mapping[str, Policy] = log.policies
+        self.cautions = log.cautions
+
+    def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
+        for first in range(0, len(self._log), self._size):
+            yield self._log.select(slice(first, first + self._size))
 
 
 def told(*chunks: DecisionLog) -> dict[Any, Any]:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from rareswitch.evaluation import Effects, effects
 from rareswitch.evaluation.scoring import ArmMeans
 from rareswitch.features import Arms, Category, Features, Flag, Number, Vector
 from rareswitch.policy import Blend, Policy, PosteriorDraws
+from reference.logged import Chunked, decided_by
 
 #: A test that should pass does so with this probability, less one.
 RISK = 1e-6
@@ -49,22 +51,16 @@ def adaptive(seed: int, *, batches: int = 6, length: int = 300, gap: float = 0.0
     for batch in range(batches):
         decided = policies[-1].decide(eye, ids=range(batch * length, (batch + 1) * length), seed=seed)
         rewards = gap * decided.arms + rng.normal(size=length)
-        parts.append((decided.arms, decided.propensities, rewards))
+        parts.append(DecisionLog.of(eye, decided, rewards))
         sums += np.bincount(decided.arms, rewards, minlength=2)
         plays += np.bincount(decided.arms, minlength=2)
         greedy = Blend(main=PosteriorDraws(draws=(sums / plays)[None]), explorer=Uniform(), share=0.3)
         policies.append(Policy(dim=2, sampler=greedy, edition=batch + 1))
-    places, propensities, rewards = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return DecisionLog(
-        arm_indices=places,
-        propensities=propensities,
-        rewards=rewards,
-        contexts=np.broadcast_to(np.eye(2), (batches * length, 2, 2)),
-        batches=np.repeat(np.arange(batches), length),
-        batch_names=tuple(policy.id for policy in policies[:-1]),
-        policies={policy.id: policy for policy in policies[:-1]},
-        arms=NAMES[:2],
+    names = tuple(policy.id for policy in policies[:-1])
+    log = DecisionLog.joined(
+        [replace(part, batches=np.full(length, k), batch_names=names, arms=NAMES[:2]) for k, part in enumerate(parts)]
     )
+    return replace(log, policies=dict(zip(names, policies, strict=False)))
 
 
 def test_an_effect_is_the_mean_of_augmented_weighted_scores() -> None:
@@ -90,13 +86,6 @@ def test_intervals_hold_in_adaptive_logs() -> None:
         held += interval is not None and interval.low <= 0.1 <= interval.high
     assert held >= stats.binom.ppf(RISK, 200, 0.95)
     assert held < 200  # all of them has probability 0.95^200 < 1e-4
-
-
-def test_the_rest_is_the_mean_of_the_other_offered_arms() -> None:
-    log = uniform(4000, [0.0, 1.0, 0.5])
-    (one,) = effects(log, "blue", "rest")
-    assert abs(one.interval.value - 0.75) < 5.0 * math.sqrt((3.0 + 1.5) / 4000.0)  # 5 errors: Σ (π − π')²/μ = 4.5
-    assert one.shown + one.shown_against == 4000
 
 
 def test_the_baseline_is_another_arm_in_the_decisions_that_count() -> None:
@@ -185,19 +174,10 @@ FIELDS: dict[str, Any] = {
 
 def encoded(features: Features, records: list[dict[str, Any]], *, seed: int = 1) -> DecisionLog:
     """Decisions about records, by a policy that shows both arms alike and carries the features."""
-    rng, count = np.random.default_rng(seed), len(records)
+    rng = np.random.default_rng(seed)
     policy = Policy(dim=features.dim, sampler=Uniform(), features=features)
     contexts = features.encode_many(records, [*NAMES[:2]]).vectors
-    decided = policy.decide(contexts, ids=range(count), seed=seed)
-    return DecisionLog(
-        arm_indices=decided.arms,
-        propensities=decided.propensities,
-        rewards=decided.arms + rng.normal(size=count),
-        contexts=contexts,
-        arms=NAMES[:2],
-        batch_names=(policy.id,),
-        policies={policy.id: policy},
-    )
+    return decided_by([policy], contexts, lambda arms: arms + rng.normal(size=len(arms)), seed=seed, arms=NAMES[:2])
 
 
 def counts(found: Effects) -> dict[str, int]:
@@ -267,20 +247,6 @@ def test_positions_and_functions_make_groups() -> None:
     assert found.by == "group"
 
 
-class Chunked:
-    """A log that is read some at a time."""
-
-    def __init__(self, log: DecisionLog, size: int) -> None:
-        self._log, self._size = log, size
-        self.batch_names, self.estimated, self.dim = log.batch_names, log.estimated, log.dim
-        self.policies: Mapping[str, Policy] = log.policies
-        self.cautions = log.cautions
-
-    def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
-        for first in range(0, len(self._log), self._size):
-            yield self._log.select(slice(first, first + self._size))
-
-
 def test_chunks_do_not_matter() -> None:
     log = adaptive(3)
     whole, parts = effects(log)["blue"].interval, effects(Chunked(log, 130))["blue"].interval
@@ -289,49 +255,17 @@ def test_chunks_do_not_matter() -> None:
         effects(Chunked(log, 130), "blue", by=["a"] * len(log))
 
 
-def test_what_was_never_shown_is_refused_without_a_number() -> None:
-    rewards = np.tile([0.0, 1.0], 250)
-    always = DecisionLog(arm_indices=np.zeros(500, int), propensities=np.ones(500), rewards=rewards, arms=NAMES[:2])
-    (one,) = effects(always, "blue", "red")
-    assert one.interval is None
-    assert one.p_value is None
-    assert any(reason.startswith("The mean weight is 0.00") for reason in one.refusals)
-    assert "not identifiable" in str(effects(always, "blue", "red"))
-    whole = uniform(400, [0.0, 0.0])
-    assert effects(whole.select(whole.arm_indices == 0), "blue", "red")["blue"].interval is None
-
-
 def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
     policies = [Policy(dim=2, sampler=Uniform()), Policy(dim=2, sampler=PosteriorDraws(draws=np.array([[1.0, 0.0]])))]
-    contexts = np.broadcast_to(np.eye(2), (1000, 2, 2))
-    decided = [
-        policy.decide(contexts, ids=range(1000 * k, 1000 * k + 1000), seed=1) for k, policy in enumerate(policies)
-    ]
-    log = DecisionLog(
-        arm_indices=np.concatenate([one.arms for one in decided]),
-        propensities=np.concatenate([one.propensities for one in decided]),
-        rewards=np.random.default_rng(1).normal(size=2000),
-        contexts=np.concatenate([contexts, contexts]),
-        batches=np.repeat([0, 1], 1000),
-        batch_names=tuple(policy.id for policy in policies),
-        policies={policy.id: policy for policy in policies},
-        arms=NAMES[:2],
-    )
+    contexts = np.broadcast_to(np.eye(2), (2000, 2, 2))
+    rewards = np.random.default_rng(1).normal(size=2000)
+    log = decided_by(policies, contexts, lambda arms: rewards, arms=NAMES[:2])
     (one,) = effects(log, "blue", "red")
     assert [bool(part.left_out) for part in one.batches] == [False, True]
     assert "its play is unsupported" in one.batches[1].left_out
     assert "batch 2 cannot tell and is left out" in one.cautions[0]
     first = effects(log.select(slice(1000)), "blue", "red")["blue"]
     assert one.interval == first.interval is not None
-
-
-def test_propensities_that_are_not_the_policies_are_refused() -> None:
-    log = adaptive(1)
-    wrong = log.select(slice(None))
-    vars(wrong)["propensities"] = np.where(log.arm_indices == 0, 0.6, log.propensities)
-    (one,) = effects(wrong, "blue", "red")
-    assert one.interval is None
-    assert "not those of the policy" in one.refusals[0]
 
 
 def test_missing_rewards_and_estimated_propensities_are_said() -> None:

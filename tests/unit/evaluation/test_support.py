@@ -3,13 +3,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rareswitch.core import FloatArray
+from rareswitch.decisions import DecisionLog
+from rareswitch.evaluation.calibration import THRESHOLD, ArmTally, Calibration, binomial_tails
 from rareswitch.evaluation.refusals import CARRIED, EFFECTIVE, faulty_batches, needed, refusals
 from rareswitch.evaluation.support import MOST_WEIGHT, Support, carried, overlap
 
 
-def drawn(logging: FloatArray, seed: int) -> Any:
+def drawn(logging: FloatArray, seed: int | np.random.Generator) -> Any:
     """(n,) arms drawn with the probabilities of their rows."""
     coins = np.random.default_rng(seed).random(len(logging))
     return (coins[:, None] >= logging.cumsum(axis=1)).sum(axis=1).clip(max=logging.shape[1] - 1)
@@ -102,31 +105,31 @@ def test_a_sliver_of_rare_play_does_not_decide() -> None:
     assert refusals([Support.of(np.ones(count), candidate=candidate, logging=logging)]) == ((0,), ())
 
 
-def test_play_that_could_not_be_shown_is_refused_with_its_share() -> None:
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (
+            True,
+            "27.3 % of its play is unsupported (probability 0 in the log, or below 1/20,000 of its own; mean weight ",
+        ),
+        (False, "The mean weight is 0.73 and should be 1"),
+    ],
+)
+def test_play_that_could_not_be_shown_is_refused_with_its_share(known: bool, words: str) -> None:
     """Three of eleven arms were eliminated before; the mean weight says so, the usual effective size does not."""
     count, arms = 3000, 11
     logging = np.zeros((count, arms))
     logging[:, :8] = 1 / 8
-    support = support_of(np.full((count, arms), 1 / arms), logging)
+    support = support_of(np.full((count, arms), 1 / arms), logging, known=known)
     kept, reasons = refusals([support])
     assert kept == ()
-    assert reasons[0].startswith(
-        "27.3 % of its play is unsupported (probability 0 in the log, or below 1/20,000 of its own; mean weight 0.73"
-    )
-    assert "min_propensity=0.02" in reasons[-1]
-    assert (support.weights**2 / support.squares) == pytest.approx(count)
-
-
-def test_the_same_without_the_probabilities_of_all_arms() -> None:
-    count, arms = 3000, 11
-    logging = np.zeros((count, arms))
-    logging[:, :8] = 1 / 8
-    support = support_of(np.full((count, arms), 1 / arms), logging, known=False)
-    assert support.unsupported is None
-    kept, reasons = refusals([support])
-    assert kept == ()
-    assert reasons[0].startswith("The mean weight is 0.73 and should be 1")
-    assert "27.3 % of its play is unsupported, or propensities are wrong" in reasons[0]
+    assert reasons[0].startswith(words)
+    if known:
+        assert "min_propensity=0.02" in reasons[-1]
+        assert (support.weights**2 / support.squares) == pytest.approx(count)
+    else:
+        assert support.unsupported is None
+        assert "27.3 % of its play is unsupported, or propensities are wrong" in reasons[0]
 
 
 def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> None:
@@ -231,3 +234,168 @@ def test_the_error_of_a_mean_weight_is_that_of_known_probabilities() -> None:
     candidate, logging = np.tile([1.0, 0.0], (100, 1)), np.full((100, 2), 0.5)
     given = Support.of(np.repeat([2.0, 0.0], 50), candidate=candidate, logging=logging)
     assert given.mean_weight_error == pytest.approx(0.1)  # weights are 0 or 2, of variance 1
+
+
+def logged(places: Any, recorded: FloatArray, **columns: Any) -> DecisionLog:
+    own = recorded[np.arange(len(places)), places]
+    return DecisionLog(
+        arm_indices=places, propensities=own, rewards=np.zeros(len(places)), available=recorded >= 0.0, **columns
+    )
+
+
+def calibration_of(log: DecisionLog, probabilities: FloatArray | None) -> Calibration:
+    tally = ArmTally()
+    tally.add(log, probabilities)
+    found = tally.calibration()
+    assert found is not None
+    return found
+
+
+def checked(places: Any, recorded: FloatArray, *, known: bool) -> Calibration:
+    return calibration_of(logged(places, recorded), recorded if known else None)
+
+
+@pytest.mark.parametrize(("mean", "events"), [(0.3, 400), (3.0, 20), (9.0, 10), (50.0, 100)])
+def test_tails_are_those_of_a_binomial_where_all_events_are_alike(mean: float, events: int) -> None:
+    counts = np.arange(events + 1.0)
+    share = mean / events
+    variance = mean * (1.0 - share)
+    moments = [np.full(events + 1, one) for one in (mean, variance, variance * (1.0 - 2.0 * share), float(events))]
+    upper, lower = binomial_tails(counts, *moments)
+    np.testing.assert_allclose(upper, stats.binom.sf(counts - 1, events, share), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(lower, stats.binom.cdf(counts, events, share), rtol=1e-9)
+
+
+def test_tails_of_unlike_events_are_close() -> None:
+    """Against the exact distribution, by convolution: within factors of 0.6 and 1.1 down to chances of 1e-4."""
+    rng = np.random.default_rng(1)
+    for size in (0.2, 1.0, 5.0):
+        shares = rng.beta(size, 3.0 * size, 60)
+        exact = np.ones(1)
+        for share in shares:
+            exact = np.convolve(exact, [1.0 - share, share])
+        counts = np.arange(61.0)
+        varies = shares * (1.0 - shares)
+        sums = shares.sum(), varies.sum(), (varies * (1.0 - 2.0 * shares)).sum(), 60.0
+        whole = [np.full(61, total) for total in sums]
+        upper, lower = binomial_tails(counts, *whole)
+        above, below = exact[::-1].cumsum()[::-1], exact.cumsum()
+        for found, right in ((upper, above), (lower, below)):
+            there = (right > 1e-4) & (right < 0.1)
+            assert (found[there] >= 0.6 * right[there]).all()
+            assert (found[there] <= 1.1 * right[there]).all()
+
+
+def test_what_is_certain_must_come() -> None:
+    one = np.ones(1)
+    certain = 5.0 * one, 0.0 * one, 0.0 * one, 9.0 * one
+    assert [float(tail[0]) for tail in binomial_tails(5.0 * one, *certain)] == [1.0, 1.0]
+    assert binomial_tails(6.0 * one, *certain)[0][0] == 0.0
+    assert binomial_tails(4.0 * one, *certain)[1][0] == 0.0
+
+
+def contextual(rng: np.random.Generator) -> FloatArray:
+    return rng.dirichlet(np.ones(6), 600)
+
+
+def peaked(rng: np.random.Generator) -> FloatArray:
+    return rng.dirichlet(np.full(6, 0.1), 600)
+
+
+def eliminating(rng: np.random.Generator) -> FloatArray:
+    kept = rng.random((600, 6)) < 0.6
+    kept[:, 0] |= ~kept.any(axis=1)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def rare(rng: np.random.Generator) -> FloatArray:
+    return mixed(1.0 - 5 * 0.004, 600, 6)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("made", [contextual, peaked, eliminating, rare])
+def test_honest_logs_raise_no_alarm(made: Any, known: bool) -> None:
+    """At most 1 % of 300; more than 12 have a chance below 1e-4 at that rate."""
+    rng = np.random.default_rng(2)
+    alarms = 0
+    for _ in range(300):
+        logging = made(rng)
+        alarms += checked(drawn(logging, rng), logging, known=known).alarm
+    assert stats.binom.sf(12, 300, THRESHOLD) < 1e-4
+    assert alarms <= 12
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_an_arm_that_comes_a_tenth_more_or_less_often_is_found(factor: float, known: bool) -> None:
+    """Of two arms, 5,000 decisions are 7 standard deviations: one of 20 goes unnoticed with a chance below 1e-3."""
+    rng = np.random.default_rng(3)
+    alarms = sum(
+        checked(drawn(mixed(0.5 * factor, 5000, 2), rng), mixed(0.5, 5000, 2), known=known).alarm for _ in range(20)
+    )
+    assert alarms == 20
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_propensity_that_was_recorded_a_tenth_off_is_found(factor: float) -> None:
+    rng = np.random.default_rng(4)
+    right = mixed(0.4, 5000, 4)
+    places, recorded = drawn(right, rng), right * [factor, 1.0, 1.0, 1.0]
+    assert checked(places, recorded, known=False).alarm
+    # with all probabilities a single decision is enough: they do not add up to 1
+    assert checked(places[:1], recorded[:1], known=True).disagreeing == 1
+
+
+def test_propensities_that_are_not_those_of_the_policy_are_found_at_once_and_rounded_ones_are_no_alarm() -> None:
+    right = mixed(0.4, 3, 4)
+    found = calibration_of(logged(np.array([0, 1, 2]), right * [1.1, 1.0, 1.0, 1.0]), right)
+    assert (found.disagreeing, found.p_value, found.alarm) == (1, 0.0, True)
+    rng = np.random.default_rng(5)
+    logging = rng.dirichlet(np.ones(4) * 5, 2000)
+    assert calibration_of(logged(drawn(logging, rng), logging.round(4)), logging).disagreeing == 0
+
+
+def test_arms_are_told_by_their_ids_wherever_they_stand_and_chunks_add_up() -> None:
+    rng = np.random.default_rng(6)
+    names, right = ("a", "b", "c"), np.array([0.5, 0.3, 0.2])
+    codes = np.array([rng.permutation(3) for _ in range(900)])
+    logging = right[codes]
+    places = drawn(logging, rng)
+    for known in (True, False):
+        whole = ArmTally()
+        whole.add(logged(places, logging, arms=names, codes=codes), logging if known else None)
+        parts = ArmTally()
+        other = np.array([2, 0, 1])  # the second chunk has another order of names
+        for part, order, called in ((slice(0, 400), np.arange(3), names), (slice(400, 900), other, ("b", "c", "a"))):
+            chunk = logged(places[part], logging[part], arms=called, codes=order[codes[part]])
+            parts.add(chunk, logging[part] if known else None)
+        first, second = whole.calibration(), parts.calibration()
+        assert {arm.arm: arm.shown for arm in first.arms} == {arm.arm: arm.shown for arm in second.arms}
+        assert math.isclose(first.p_value, second.p_value, rel_tol=1e-9)
+        chosen = codes[np.arange(900), places]
+        for arm in first.arms:
+            assert arm.shown == (chosen == names.index(arm.arm)).sum()
+            assert math.isclose(arm.expected, 900 * right[names.index(arm.arm)], rel_tol=1e-9)
+        assert not first.alarm
+
+
+def test_a_batch_in_which_an_arm_had_no_chance_is_no_shortfall() -> None:
+    """Where only the propensities of chosen arms are known, an arm that was given up is not missed."""
+    rng = np.random.default_rng(7)
+    logging = np.concatenate([mixed(1 / 3, 500, 3), np.tile([0.5, 0.5, 0.0], (500, 1))])
+    batches = np.arange(1000) // 500
+    found = calibration_of(logged(drawn(logging, rng), logging, batches=batches, batch_names=("first", "second")), None)
+    assert not found.alarm
+    assert not found.exact
+
+
+def plain(arms: list[int]) -> DecisionLog:
+    return DecisionLog(arm_indices=np.array(arms), propensities=np.ones(len(arms)), rewards=np.zeros(len(arms)))
+
+
+def test_an_arm_that_never_should_have_come_is_an_alarm_and_one_arm_or_nothing_no_check() -> None:
+    assert calibration_of(plain([0] * 9 + [1]), np.tile([1.0, 0.0], (10, 1))).alarm
+    assert ArmTally().calibration() is None
+    tally = ArmTally()
+    tally.add(plain([0, 0]), np.ones((2, 1)))
+    assert tally.calibration() is None
