@@ -13,7 +13,7 @@ import msgspec
 
 from rareswitch import errors
 from rareswitch.errors import MissingExtraError, RareswitchError, StoreError
-from rareswitch.experiment import Advance, Audit, Choice, Id, Status
+from rareswitch.experiment import Activated, Advance, Audit, Choice, Id, Status
 from rareswitch.features import OfferedArms
 
 try:
@@ -44,7 +44,7 @@ def _reading(kind: type[T]) -> Callable[[bytes], T]:
 
 
 _choice, _status, _advance = _reading(Choice), _reading(Status), _reading(Advance)
-_audit, _columns = _reading(Audit), _reading(dict[str, list[Any]])
+_audit, _columns, _activated = _reading(Audit), _reading(dict[str, list[Any]]), _reading(Activated)
 
 
 def _decide(
@@ -53,27 +53,27 @@ def _decide(
     *,
     id: Id,  # noqa: A002
     baseline: Id | None = None,
+    deferred: bool = False,
 ) -> _Exchange[Choice]:
     """Choose an arm for a record, or for vectors of arms (K, d); the same id again gives the same answer."""
     field = "context" if isinstance(context, Mapping) else "vectors"
-    return _Exchange("POST", "/decide", {"id": id, field: context, "arms": arms, "baseline": baseline}, _choice)
+    body = {"id": id, field: context, "arms": arms, "baseline": baseline, "deferred": deferred or None}
+    return _Exchange("POST", "/decide", body, _choice)
 
 
 def _decide_many(
-    contexts: Sequence[Mapping[str, Any]], arms: OfferedArms = None, *, ids: Sequence[Id]
+    contexts: Sequence[Mapping[str, Any]], arms: OfferedArms = None, *, ids: Sequence[Id], deferred: bool = False
 ) -> _Exchange[list[Choice]]:
     """Choose an arm for each of many records; ``arms`` once for all, or for each."""
 
     def read(data: bytes) -> list[Choice]:
         answer = _columns(data)
-        names = ("ids", "arms", "propensities", "policy_ids", "versions", "repeated")
-        columns = [answer[field] for field in names]
-        return [
-            Choice(id=name, arm=arm, propensity=propensity, policy_id=policy_id, version=version, repeated=repeated)
-            for name, arm, propensity, policy_id, version, repeated in zip(*columns, strict=True)
-        ]
+        names = {"ids": "id", "arms": "arm", "propensities": "propensity", "policy_ids": "policy_id"}
+        columns = {names.get(field, field.removesuffix("s")): values for field, values in answer.items()}
+        return [Choice(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
-    return _Exchange("POST", "/decide-many", {"ids": [*ids], "contexts": [*contexts], "arms": arms}, read)
+    body = {"ids": [*ids], "contexts": [*contexts], "arms": arms, "deferred": deferred or None}
+    return _Exchange("POST", "/decide-many", body, read)
 
 
 def _reward(
@@ -94,6 +94,11 @@ def _reward_many(
     """Say what many decisions earned."""
     body = {"ids": [*ids], "values": [*values], "events": events, "overwrite": overwrite}
     return _Exchange("POST", "/reward-many", body, lambda _: None)
+
+
+def _activate(*ids: Id) -> _Exchange[Activated]:
+    """Let deferred decisions count, since their arms were shown; again changes nothing."""
+    return _Exchange("POST", "/activate", {"ids": [*ids]}, _activated)
 
 
 def _read_status() -> _Exchange[Status]:
@@ -207,6 +212,7 @@ class Client(_Settings):
     decide_many = _blocking(_decide_many)
     reward = _blocking(_reward)
     reward_many = _blocking(_reward_many)
+    activate = _blocking(_activate)
     status = _blocking(_read_status)
     preview = _blocking(_preview)
     advance = _blocking(_make_update)
@@ -250,6 +256,7 @@ class AsyncClient(_Settings):
     decide_many = _awaited(_decide_many)
     reward = _awaited(_reward)
     reward_many = _awaited(_reward_many)
+    activate = _awaited(_activate)
     status = _awaited(_read_status)
     preview = _awaited(_preview)
     advance = _awaited(_make_update)

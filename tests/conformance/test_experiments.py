@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.errors import StoreError
+from rareswitch.errors import ConflictError, ParameterError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
@@ -196,3 +197,64 @@ def test_an_update_that_was_begun_is_brought_to_its_end_though_none_is_due(
     assert (made.made, made.decided) == (True, BATCH - 2)
     assert made.policy_id == whole.advance(now=0.0, force=True).policy_id
     assert not trial.advance(now=0.0).made
+
+
+def test_deferred_decisions_count_when_they_are_activated_as_if_they_were_made_then(begin: Begin) -> None:
+    plain, deferred = begin(), begin()
+    play(plain, 0, BATCH)
+    rounds, ids = WORLD.draw(2 * BATCH, seed=7, first=0), list(range(2 * BATCH))
+    choices = deferred.decide_many(rounds.contexts, ids=ids, deferred=True, now=0.0)
+    assert all(choice.deferred for choice in choices)
+    means = rounds.means[np.arange(2 * BATCH), [choice.arm for choice in choices]]
+    rewards = WORLD.rewards(means, seed=7, first=0).tolist()
+    half = BATCH // 2
+    assert deferred.reward_many(ids[:half], rewards[:half], now=0.0).unmatched == half  # before they are activated
+    status = deferred.status()
+    assert (status.decisions, status.deferred, status.unmatched) == (0, 2 * BATCH, half)
+    assert (deferred.activate(*ids[:half]).repeated, deferred.activate(*ids[: half + 1]).repeated) == (0, half)
+    shown = deferred.decide(rounds.contexts[half + 1], id=half + 1, now=0.0)  # the same request, to be shown now
+    assert (shown.repeated, shown.deferred, shown.arm) == (True, False, choices[half + 1].arm)
+    for number in ids[half + 2 : BATCH]:
+        deferred.activate(number)
+    deferred.reward_many(ids[half:BATCH], rewards[half:BATCH], now=0.0)
+    assert deferred.advance(force=True, now=1.0).policy_id == plain.advance(force=True, now=1.0).policy_id
+    status = deferred.status()
+    assert (status.batches[0].decisions, status.batches[0].rewarded) == (BATCH, BATCH)
+    assert (status.deferred, status.unmatched) == (BATCH, 0)
+    waiting, active = deferred.audit(BATCH), deferred.audit(0)
+    assert (waiting.verdict, waiting.deferred, waiting.activated) == ("matches", True, None)
+    assert active.verdict == "matches"
+    assert active.activated is not None
+    again = deferred.decide(rounds.contexts[BATCH], id=BATCH, deferred=True)
+    assert (again.arm, again.version, again.deferred) == (choices[BATCH].arm, 1, True)
+    with pytest.raises(ConflictError, match="used before"):
+        deferred.decide(rounds.contexts[0], id=BATCH)
+    with pytest.raises(ParameterError, match="none of 'no' in this experiment; the other 1"):
+        deferred.activate(0, "no")
+    assert deferred.activate().decisions == 0
+
+
+def test_what_is_activated_while_an_update_learns_is_learned_by_the_next_one(begin: Begin, monkeypatch: Any) -> None:
+    trial, late = begin(), list(range(100, 100 + BATCH))
+    play(trial, 0, BATCH)
+    trial.decide_many(WORLD.draw(BATCH, seed=7, first=100).contexts, ids=late, deferred=True, now=0.0)
+    trial.reward_many(late, [1.0] * BATCH, now=0.0)
+    began = trial.store.start_update
+    monkeypatch.setattr(trial.store, "start_update", lambda *frozen: (began(*frozen), trial.activate(*late))[0])
+    outcome = trial.advance(force=True, now=1.0)
+    assert (outcome.made, outcome.decided) == (True, BATCH)
+    monkeypatch.undo()
+    play(trial, 12, 24)
+    outcome = trial.advance(force=True, now=2.0)
+    assert (outcome.decided, outcome.late) == (BATCH, {1: 2 * BATCH})
+
+
+def test_of_two_that_activate_the_same_one_does(begin: Begin) -> None:
+    trial, ids = begin(), list(range(40))
+    trial.decide_many(WORLD.draw(40, seed=7, first=0).contexts, ids=ids, deferred=True, now=0.0)
+    trial.reward_many(ids, [1.0] * 40, now=0.0)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda order: trial.activate(*order), [ids, ids[::-1]] * 2))
+    assert sum(outcome.decisions - outcome.repeated for outcome in outcomes) == 40
+    assert (trial.status().batches[0].rewarded, trial.status().deferred) == (40, 0)
+    assert len({row.key for _, page in trial.store.rows(0, trial.store.marks()) for row, _ in page}) == 40

@@ -23,6 +23,7 @@ EXPERIMENT = {
     "create": Entry("cli.create", "begin an experiment in a store"),
     "decide": Entry("cli.requests", "choose an arm for one request, or for each line of JSON"),
     "reward": Entry("cli.requests", "store the reward of one decision, or of each line of JSON"),
+    "activate": Entry("cli.requests", "count deferred decisions whose arms were shown"),
     "status": Entry("cli.experiment", "decisions and rewards by policy, and the next update"),
     "advance": Entry("cli.experiment", "learn and publish the next policy, if it is due"),
     "approve": Entry("cli.experiment", "publish the policy that waits for approval"),

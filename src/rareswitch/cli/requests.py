@@ -1,4 +1,4 @@
-"""``rareswitch experiment decide`` and ``reward``: one request, or JSON lines, one in and one out."""
+"""``rareswitch experiment decide``, ``reward`` and ``activate``: one request, or JSON lines, one in and one out."""
 
 import argparse
 import json
@@ -40,6 +40,7 @@ def add_experiment_decide(parser: argparse.ArgumentParser) -> None:
         "--arms", nargs="+", metavar="ID", help="offered arms: ids, or one JSON object with their records"
     )
     parser.add_argument("--baseline", metavar="ID", help="the arm of the baseline: shown without this experiment")
+    parser.add_argument("--deferred", action="store_true", help="count it only when it is activated")
     add_options(parser, id={}, input={}, now={})
 
 
@@ -50,17 +51,19 @@ def run_experiment_decide(options: argparse.Namespace) -> Output | int:
         raise ParameterError("context must be given with --id: a record such as '{\"age\": 31}', or vectors.")
     with opened(options) as trial:
         if not single:
-            return answer_lines(partial(_decide, trial, options.now), DECISIONS, options.input)
+            return answer_lines(partial(_decide, trial, options), DECISIONS, options.input)
         arms = options.arms
         if arms is not None and len(arms) == 1 and arms[0][:1] in "[{":
             arms = json_option(arms[0])
-        choice = trial.decide(options.context, arms, id=options.id, baseline=options.baseline, now=options.now)
+        choice = trial.decide(
+            options.context, arms, id=options.id, baseline=options.baseline, deferred=options.deferred, now=options.now
+        )
     from rareswitch.report import as_text
 
     return Output(choice.as_dict(), as_text(choice, cli=True))
 
 
-def _decide(trial: "Experiment", now: float | None, lines: Sequence[LineData]) -> "list[Choice]":
+def _decide(trial: "Experiment", options: argparse.Namespace, lines: Sequence[LineData]) -> "list[Choice]":
     """Decide requests of one kind and time together."""
     first = lines[0]
     return trial.decide_many(
@@ -68,7 +71,8 @@ def _decide(trial: "Experiment", now: float | None, lines: Sequence[LineData]) -
         None if first.get("arms") is None else [_arms(line) for line in lines],
         ids=[line["id"] for line in lines],
         baseline=None if first.get("baseline") is None else [line["baseline"] for line in lines],
-        now=now if first.get("time") is None else first["time"],
+        deferred=options.deferred,
+        now=options.now if first.get("time") is None else first["time"],
     )
 
 
@@ -144,6 +148,32 @@ def _reward(trial: "Experiment", options: argparse.Namespace, lines: Sequence[Li
     return [None] * len(lines)
 
 
+def add_experiment_activate(parser: argparse.ArgumentParser) -> None:
+    """Count deferred decisions, whose arms were shown after all.
+
+    Without --id, each line of the standard input is {"id": "r1"}, and the answer is the same line. Again changes
+    nothing.
+    """
+    add_options(parser, id={}, input={}, now="time of the activation (default: now)")
+
+
+def run_experiment_activate(options: argparse.Namespace) -> Output | int:
+    """What became of the decision, or a line for each."""
+    single = _is_single(options, ())
+    with opened(options) as trial:
+        if not single:
+            return answer_lines(partial(_activate, trial, options.now), ACTIVATIONS, options.input)
+        activated = trial.activate(options.id, now=options.now)
+    return Output({"id": options.id} | activated.as_dict(), str(activated))
+
+
+def _activate(trial: "Experiment", now: float | None, lines: Sequence[LineData]) -> list[None]:
+    """Activate decisions of one time together."""
+    first = lines[0]
+    trial.activate(*(line["id"] for line in lines), now=now if first.get("time") is None else first["time"])
+    return [None] * len(lines)
+
+
 def _is_single(options: argparse.Namespace, names: Sequence[str]) -> bool:
     """Whether --id names one decision; its options without --id, and an input beside it, are errors."""
     if options.id is not None and options.input is not None:
@@ -181,6 +211,12 @@ DECISIONS = Dialogue(
     needed=("id", "context"),
     alike=_kind,
     answer=lambda _, choice: choice.as_dict(),
+)
+ACTIVATIONS = Dialogue(
+    fields=("id", "time"),
+    needed=("id",),
+    alike=lambda line: line.get("time"),
+    answer=lambda line, _: {"id": line["id"]},
 )
 REWARDS = Dialogue(
     fields=("id", "value", "event", "time"),

@@ -6,6 +6,7 @@ from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.opening import copy_experiment, create, list_experiments, open_experiment
 from rareswitch.experiment.requests import Id, Request, Requests, read_requests
 from rareswitch.experiment.results import (
+    Activated,
     Advance,
     Audit,
     BatchStatus,
@@ -22,6 +23,7 @@ from rareswitch.experiment.results import (
 from rareswitch.experiment.rewards import Rewards
 
 __all__ = [
+    "Activated",
     "Advance",
     "Audit",
     "BatchStatus",

@@ -74,6 +74,8 @@ def audit_decision(
         version=row.version,
         time=row.time,
         rewards={reward.event: reward.value for reward in rewards},
+        deferred=row.deferred is not None,
+        activated=row.activated,
         recomputed=recomputed,
     )
 

@@ -16,7 +16,7 @@ from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
 from rareswitch.experiment.requests import Arm, Asked, Id, Request, Requests, listed, read_requests
-from rareswitch.experiment.results import Advance, Audit, Choice, Rewarded, Status, Verification
+from rareswitch.experiment.results import Activated, Advance, Audit, Choice, Rewarded, Status, Verification
 from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
 from rareswitch.experiment.update import Updates, log_of
@@ -116,6 +116,7 @@ class Experiment:
         *,
         id: Id,  # noqa: A002
         baseline: Arm = None,
+        deferred: bool = False,
         now: Moment | None = None,
     ) -> Choice:
         """Choose an arm; the same id again gives the same answer, and with another request it is an error.
@@ -130,10 +131,14 @@ class Experiment:
             The name of the decision: a whole number or a string.
         baseline
             The arm that would have been shown, for an experiment that was created with a baseline.
+        deferred
+            Whether the arm may never be shown: the decision then counts only when it is activated, by :meth:`activate`
+            or by the same request without ``deferred``. The answer for the id is the same before and after.
         now
             When it is made: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970.
         """
-        (choice,) = self.decide_together([self.request(context, arms, id=id, baseline=baseline, now=now)])
+        request = self.request(context, arms, id=id, baseline=baseline, deferred=deferred, now=now)
+        (choice,) = self.decide_together([request])
         if isinstance(choice, Exception):
             raise choice
         return choice
@@ -145,12 +150,14 @@ class Experiment:
         *,
         id: Id,  # noqa: A002
         baseline: Arm = None,
+        deferred: bool = False,
         now: Moment | None = None,
     ) -> Request:
         """What :meth:`decide` decides, for :meth:`decide_together`."""
         if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
             raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
-        return Request(context, arms, id, baseline, clock.time() if now is None else seconds_of(now), self._prepare)
+        moment = clock.time() if now is None else seconds_of(now)
+        return Request(context, arms, id, baseline, moment, self._prepare, deferred)
 
     def decide_together(self, requests: Sequence[Request]) -> list[Choice | Exception]:
         """:meth:`decide` for requests of several callers, which share a commit: each has a choice or its own error."""
@@ -173,11 +180,12 @@ class Experiment:
         *,
         ids: Sequence[Id],
         baseline: Sequence[Arm] | None = None,
+        deferred: bool = False,
         now: Moment | None = None,
     ) -> list[Choice]:
         """:meth:`decide` for many requests at once, which is much faster: ``arms`` once for all, or one for each."""
         ids = listed("ids", ids)
-        batch, rows = self._decide(contexts, arms, ids, baseline, seconds_of(now))
+        batch, rows = self._decide(contexts, arms, ids, baseline, seconds_of(now), [deferred] * len(ids))
         pairs = enumerate(zip(rows, self.store.add_decisions(rows), strict=True))
         return _refuse_other_requests([self._choice(batch, at, row, stored) for at, (row, stored) in pairs], ids)
 
@@ -200,6 +208,7 @@ class Experiment:
                 [job.id for job in group],
                 None if unshown else [job.baseline for job in group],
                 [job.time for job in group],
+                [job.deferred for job in group],
                 single=single,
             )
             for at, job in enumerate(group):
@@ -220,6 +229,7 @@ class Experiment:
         ids: list[Id],
         baseline: Sequence[Arm] | None,
         times: float | list[float],
+        deferred: list[bool],
         *,
         single: bool = False,
     ) -> tuple[Requests, list[DecisionRow]]:
@@ -240,6 +250,7 @@ class Experiment:
             times=times,
             cohorts=cohorts,
             keep_records=self.description.keep_records,
+            deferred=deferred,
         )
 
     def probabilities(self, context: Asked, arms: OfferedArms = None, *, baseline: Arm = None) -> dict[Id, float]:
@@ -324,6 +335,7 @@ class Experiment:
             policy_id=version.policy.id,
             version=stored.version,
             repeated=stored is not decided,
+            deferred=stored.waits,
             cohort=stored.cohort,  # type: ignore[arg-type]
             cautions=batch.cautions[at],
         )
@@ -387,6 +399,27 @@ class Experiment:
             refuse_other_values(rows, job.before)
         same = sum(old is not None and old.value == row.value for row, old in zip(rows, job.before, strict=True))
         return Rewarded(rewards=len(rows), repeated=same, unmatched=job.unmatched)
+
+    def activate(self, *ids: Id, now: Moment | None = None) -> Activated:
+        """Let deferred decisions count, since their arms were shown; again changes nothing.
+
+        A decision that is activated is treated as if it was made then by the policy that made it, but its attribution
+        window runs from when it was made. Rewards that came before are kept, and count from then on.
+
+        >>> from rareswitch.experiment import create
+        >>> trial = create("memory:", "spring", dim=2)
+        >>> choice = trial.decide([[1.0, 0.0], [0.0, 1.0]], id="r1", deferred=True)
+        >>> trial.status().decisions, trial.activate("r1").repeated, trial.status().decisions
+        (0, 0, 1)
+        """
+        moment = seconds_of(now)
+        outcomes = self.store.activate([(key, moment) for key in key_bytes(id_keys(ids))]) if ids else []
+        if unknown := [name for name, outcome in zip(ids, outcomes, strict=True) if outcome is None]:
+            rest = f"; the other {len(ids) - len(unknown)} of this call count" if len(unknown) < len(ids) else ""
+            raise ParameterError(
+                f"id must be that of a decision; there is none of {unknown[0]!r:.100} in this experiment{rest}."
+            )
+        return Activated(decisions=len(ids), repeated=sum(outcome is False for outcome in outcomes))
 
     def advance(
         self,

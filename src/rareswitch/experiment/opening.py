@@ -19,7 +19,7 @@ from rareswitch.learner import Learner, Summary, add_learner, summaries_to_bytes
 from rareswitch.log import summarize_source
 from rareswitch.planning import LearnerSchedule, Moment, baseline_share, schedule_of, seconds_of
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
-from rareswitch.store import VersionRow, experiment_names, open_store
+from rareswitch.store import EARLIEST, VersionRow, experiment_names, open_store
 
 
 def create(
@@ -291,9 +291,9 @@ def copy_experiment(
 ) -> Experiment:
     """Copy an experiment to another store: to move it, to begin to sign it, to change its key, or to give up signing.
 
-    Policies, decisions and rewards stay what they are. Rewards whose decision has not come are not copied, nor are
-    values that others took the place of. Let nobody add to the experiment meanwhile; a copy that did not end well is
-    not complete, and should be removed.
+    Policies, decisions and rewards stay what they are. Rewards whose decision has not come, or was not activated, are
+    not copied, nor are values that others took the place of. Let nobody add to the experiment meanwhile; a copy that
+    did not end well is not complete, and should be removed.
 
     Parameters
     ----------
@@ -334,8 +334,8 @@ def copy_experiment(
         if (ended := trial.store.ended()) is not None:
             store.end(ended)
         marks, done = trial.store.marks(), 0
-        total = sum(count.decisions for count in trial.store.counts(marks))
-        for _, page in trial.store.rows(0, marks):
+        total = trial.store.totals().deferred + sum(count.decisions for count in trial.store.counts(marks))
+        for _, page in trial.store.rows(EARLIEST, marks):
             store.add_decisions([row for row, _ in page])
             store.add_rewards([reward for _, rewards in page for reward in rewards])
             done += len(page)

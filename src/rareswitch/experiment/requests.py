@@ -109,6 +109,7 @@ class Requests:
         times: float | Sequence[float],
         cohorts: Sequence[str] | None = None,
         keep_records: bool = False,
+        deferred: Sequence[bool] | None = None,
     ) -> list[DecisionRow]:
         """What is kept of decisions; of a share ``context_sample_rate``, by their ids, the whole sets."""
         records = self.record_texts() if keep_records else None
@@ -135,6 +136,7 @@ class Requests:
                     rank,
                     baseline if baseline is not None and baseline >= 0 else None,
                     cohort=None if cohorts is None else cohorts[at],
+                    deferred=1 if deferred is not None and deferred[at] else None,
                     contexts=vectors.tobytes() if keep_set else None,
                     names=names if keep_set else None,
                     record=None if records is None else records[at],
@@ -175,9 +177,10 @@ class Request(Job):
         baseline: Arm,
         time: float,
         prepare: Callable[[Sequence[Job]], None],
+        deferred: bool = False,
     ) -> None:
         self.context, self.arms, self.id, self.baseline, self.time = context, arms, id, baseline, time
-        self.prepare = prepare
+        self.prepare, self.deferred = prepare, deferred
 
 
 @lru_cache(maxsize=4096)

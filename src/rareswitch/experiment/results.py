@@ -28,6 +28,8 @@ class Choice(Result, frozen=True, kw_only=True):
     version: int
     #: Whether this id was asked for before: then it is the answer of then.
     repeated: bool = False
+    #: Whether it is still to be activated, and does not count until then.
+    deferred: bool = False
     #: Where there is a holdout, whether this id keeps the baseline.
     cohort: Literal["holdout", "policy"] | None = None
     #: What was not as the features describe it: (field, what), where what is missing, extra (a field that is not
@@ -245,6 +247,8 @@ class Status(Result, frozen=True, kw_only=True):
     clipped: int
     #: Decisions that were asked for again.
     repeated_decisions: int
+    #: Deferred decisions that were not activated: they are counted nowhere else.
+    deferred: int = 0
     #: How unlike the contexts are to those that the policy was learned from; None while nothing is known.
     novelty: Novelty | None = None
     #: By how unlike its decisions are the learner asks for an update before the batch was to end; None: it does not.
@@ -270,6 +274,18 @@ class Rewarded(Result, frozen=True, kw_only=True):
     repeated: int = 0
     #: Those whose id has not been decided: they are kept until it is.
     unmatched: int = 0
+
+
+class Activated(Result, frozen=True, kw_only=True):
+    """What became of deferred decisions. Prints as a line.
+
+    >>> print(Activated(decisions=3, repeated=1))
+    3 decisions count, 1 of them as before.
+    """
+
+    decisions: int
+    #: Those that counted before.
+    repeated: int = 0
 
 
 class Listed(Result, frozen=True, kw_only=True):
@@ -298,6 +314,9 @@ class Audit(Result, frozen=True, kw_only=True):
     time: float
     #: Event and value of each that is in force.
     rewards: dict[str, float]
+    #: Whether it was deferred, and when it was activated: None while it does not count.
+    deferred: bool = False
+    activated: float | None = None
     #: What the policy says now: the place of the arm among those available, and its propensity.
     recomputed: tuple[int, float] | None = None
 

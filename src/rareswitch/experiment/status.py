@@ -60,6 +60,7 @@ def status_of(description: Description, store: Store, versions: tuple[Version, .
         overwritten=totals.overwritten,
         clipped=0 if rewards.clip is None else _clipped(versions),
         repeated_decisions=totals.repeated_decisions,
+        deferred=totals.deferred,
         novelty=novelty(current.state, ContextSets.from_ragged(sample)) if sample and current.number > 1 else None,
         early=progress.early,
         fields=fields,

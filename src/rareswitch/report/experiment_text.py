@@ -6,6 +6,7 @@ from rareswitch.core import percent_text
 from rareswitch.errors import several
 from rareswitch.evaluation import Interval
 from rareswitch.experiment import (
+    Activated,
     Advance,
     Audit,
     Choice,
@@ -57,6 +58,7 @@ def caution_text(field: str, what: str) -> str:
 def choice_text(choice: Choice, *, cli: bool = False) -> str:
     """The chosen arm, and what was not as described of the request."""
     again = ", requested before" if choice.repeated else ""
+    again += ", not activated yet" if choice.deferred else ""
     chosen = (
         f"{choice.arm} (propensity {choice.propensity:.6g}, policy {choice.version}, {choice.policy_id[:12]}…{again})"
     )
@@ -147,6 +149,13 @@ def rewarded_text(rewarded: Rewarded, *, cli: bool = False) -> str:
 
 
 @as_text.register
+def activated_text(activated: Activated, *, cli: bool = False) -> str:
+    """What became of deferred decisions."""
+    before = f", {activated.repeated:,} of them as before" if activated.repeated else ""
+    return f"{several(activated.decisions, 'decision')} count{'s' if activated.decisions == 1 else ''}{before}."
+
+
+@as_text.register
 def status_text(status: Status, *, cli: bool = False) -> str:
     """Where an experiment stands."""
     about = (status.price, status.min_propensity, status.warm_start, status.rewards)
@@ -166,6 +175,7 @@ def status_text(status: Status, *, cli: bool = False) -> str:
     lines.append("")
     for count, noun, what in (
         (status.waiting, "decision", "with an open attribution window"),
+        (status.deferred, "decision", "deferred and not activated, counted nowhere else"),
         (status.unmatched, "reward", "without a decision"),
         (status.repeated_rewards, "reward", "sent again, counted once"),
         (status.overwritten, "reward", "overwritten"),
@@ -317,6 +327,10 @@ def audit_text(audit: Audit, *, cli: bool = False) -> str:
     again = (
         "its set differs" if audit.recomputed is None else "arm number {}, propensity {:.6g}".format(*audit.recomputed)
     )
+    activation = ""
+    if audit.deferred:
+        moment = "not yet" if audit.activated is None else f"{minute_text(audit.activated)} UTC"
+        activation = f" Deferred; activated: {moment}."
     verdicts = {
         "matches": "Matches: the frozen policy gives the same arm and propensity.",
         "contexts needed": "Its context set was not kept, or lacks the ids of arms. Give the request again; it is "
@@ -329,7 +343,7 @@ def audit_text(audit: Audit, *, cli: bool = False) -> str:
         [
             f"Decision {audit.id!r} of {minute_text(audit.time)} UTC: arm {audit.arm}, propensity "
             f"{audit.propensity:.6g}.",
-            f"Policy {audit.version} ({audit.policy_id[:12]}…). Reward: {rewards or 'unknown'}.",
+            f"Policy {audit.version} ({audit.policy_id[:12]}…). Reward: {rewards or 'unknown'}.{activation}",
             verdicts[audit.verdict],
         ]
     )

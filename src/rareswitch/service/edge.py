@@ -47,8 +47,17 @@ class FrozenPolicy:
         self.policy, self.data, self._stamp = policy, data, stamp
         return True
 
-    def request(self, context: Any, arms: Any = None, *, id: int | str, baseline: Any = None) -> Request:  # noqa: A002
+    def request(
+        self,
+        context: Any,
+        arms: Any = None,
+        *,
+        id: int | str,  # noqa: A002
+        baseline: Any = None,
+        deferred: bool = False,
+    ) -> Request:
         """What is asked; it is decided when :meth:`decide_together` comes to it."""
+        _refuse_deferred(deferred)
         return Request(context, arms, id, baseline, time.time(), lambda jobs: None)
 
     def decide_together(self, requests: Sequence[Request]) -> list[Choice | Exception]:
@@ -66,8 +75,11 @@ class FrozenPolicy:
                 answers.append(error)
         return answers
 
-    def decide_many(self, contexts: Any, arms: Any = None, *, ids: Any, baseline: Any = None) -> list[Choice]:
+    def decide_many(
+        self, contexts: Any, arms: Any = None, *, ids: Any, baseline: Any = None, deferred: bool = False
+    ) -> list[Choice]:
         """Many at once."""
+        _refuse_deferred(deferred)
         return self._decide(contexts, arms, ids, baseline, time.time())
 
     def probabilities(self, context: Any, arms: Any = None, *, baseline: Any = None) -> dict[Any, float]:
@@ -116,6 +128,14 @@ class FrozenPolicy:
         with self._lock:
             rows, self._rows = self._rows, []
         return rows
+
+
+def _refuse_deferred(deferred: bool) -> None:
+    if deferred:
+        raise ParameterError(
+            "deferred must be false: a server with a policy file keeps no decisions that could be activated. Ask a "
+            "server with a store."
+        )
 
 
 def _protected(policy: Policy, batch: Requests) -> Any:

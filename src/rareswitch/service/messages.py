@@ -33,6 +33,8 @@ class DecideRequest(Message, frozen=True, kw_only=True):
     vectors: list[list[float]] | None = None
     #: The arm that would have been shown, where the experiment has a baseline.
     baseline: Id | None = None
+    #: Whether it counts only once it is activated, as its arm may never be shown.
+    deferred: bool = False
 
 
 class DecideManyRequest(Message, frozen=True, kw_only=True):
@@ -49,6 +51,7 @@ class DecideManyRequest(Message, frozen=True, kw_only=True):
     #: Arms of each decision, where there are vectors; by default equally many.
     sizes: list[int] | None = None
     baselines: list[Id | None] | None = None
+    deferred: bool = False
 
     def sets(self) -> ContextSets:
         """The vectors as context sets."""
@@ -79,6 +82,7 @@ class DecideManyAnswer(Result, frozen=True, kw_only=True):
     policy_ids: list[str]
     versions: list[int]
     repeated: list[bool]
+    deferred: list[bool]
 
 
 class Probabilities(Result, frozen=True, kw_only=True):
@@ -107,6 +111,12 @@ class RewardManyRequest(Message, frozen=True, kw_only=True):
     values: list[float | bool]
     events: list[str] | None = None
     overwrite: bool = False
+
+
+class ActivateRequest(Message, frozen=True, kw_only=True):
+    """Says which deferred decisions were shown after all."""
+
+    ids: list[Id]
 
 
 class Accepted(Result, frozen=True, kw_only=True):

@@ -11,13 +11,14 @@ from starlette.responses import FileResponse, Response
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation import Always, Candidate, Effects, Evaluation, effects, evaluate
-from rareswitch.experiment import Advance, Audit, Choice, Experiment, Gate, Id, Rewards, Status, create
+from rareswitch.experiment import Activated, Advance, Audit, Choice, Experiment, Gate, Id, Rewards, Status, create
 from rareswitch.features import Features
 from rareswitch.log import export_parts
 from rareswitch.planning import duration_of
 from rareswitch.service.app import Call, Route, check_allowed
 from rareswitch.service.messages import (
     Accepted,
+    ActivateRequest,
     AdvanceRequest,
     CreateRequest,
     DecideManyAnswer,
@@ -60,7 +61,8 @@ async def decide(call: Call, body: DecideRequest) -> Choice:
     """Choose an arm, durably; the same id again gives the same answer."""
     trial = await call.hub.trial(call.name)
     context, arms = asked(call, trial, body)
-    choice = await call.hub.decide(trial, trial.request(context, arms, id=body.id, baseline=body.baseline))
+    request = trial.request(context, arms, id=body.id, baseline=body.baseline, deferred=body.deferred)
+    choice = await call.hub.decide(trial, request)
     call.service.metrics.decisions.labels(trial.name, choice.version).inc()
     call.notes |= {"decision": choice.id, "version": choice.version}
     return choice
@@ -71,7 +73,9 @@ async def decide_many(call: Call, body: DecideManyRequest) -> DecideManyAnswer:
     trial = await call.hub.trial(call.name)
     check_ids(call, *body.ids)
     contexts = body.sets() if trial.policy.features is None else body.contexts
-    choices = await call.hub.run(trial.decide_many, contexts, body.arms, ids=body.ids, baseline=body.baselines)
+    choices = await call.hub.run(
+        trial.decide_many, contexts, body.arms, ids=body.ids, baseline=body.baselines, deferred=body.deferred
+    )
     call.notes |= {"decisions": len(choices), "version": choices[-1].version}
     call.service.metrics.decisions.labels(trial.name, choices[-1].version).inc(len(choices))
     return DecideManyAnswer(
@@ -81,6 +85,7 @@ async def decide_many(call: Call, body: DecideManyRequest) -> DecideManyAnswer:
         policy_ids=[choice.policy_id for choice in choices],
         versions=[choice.version for choice in choices],
         repeated=[choice.repeated for choice in choices],
+        deferred=[choice.deferred for choice in choices],
     )
 
 
@@ -110,6 +115,14 @@ async def _reward(call: Call, ids: list[Id], values: list[float | bool], events:
     call.service.metrics.rewards.labels(trial.name).inc(len(ids))
     call.notes["rewards"] = len(ids)
     return Accepted(count=len(ids))
+
+
+async def activate(call: Call, body: ActivateRequest) -> Activated:
+    """Let deferred decisions count, since their arms were shown; again changes nothing."""
+    check_ids(call, *body.ids)
+    trial = await call.hub.trial(call.name)
+    call.notes["activated"] = len(body.ids)
+    return await call.hub.run(trial.activate, *body.ids)
 
 
 async def names(call: Call, _: None) -> Experiments:
@@ -289,6 +302,7 @@ ROUTES: tuple[Route, ...] = (
     _post(f"{_ONE}/probabilities", "read", probabilities, DecideRequest, Probabilities),
     _post(f"{_ONE}/reward", "decide", reward, RewardRequest, Accepted),
     _post(f"{_ONE}/reward-many", "decide", reward_many, RewardManyRequest, Accepted),
+    _post(f"{_ONE}/activate", "decide", activate, ActivateRequest, Activated),
     _get("/v1/experiments", "read", names, Experiments),
     _post("/v1/experiments", "admin", begin, CreateRequest, Status),
     _get(_ONE, "read", status, Status),

@@ -135,6 +135,10 @@ class Job:
     before: Sequence[RewardRow | None] = ()
     #: Of its rewards, how many have no decision yet.
     unmatched = 0
+    #: Keys of deferred decisions, and when each is activated; what became of it: True where it was activated now, False
+    #: where it counted before, None where there is no such decision.
+    activations: Sequence[tuple[bytes, float]] = ()
+    activated: Sequence[bool | None] = ()
     error: Exception | None = None
     done = False
     decisions: Sequence[DecisionRow] = ()
@@ -249,7 +253,7 @@ class GroupCommit:
                     for job in requests:
                         self._carry_out([job])
         waiting = [job for job in jobs if not job.done and job.error is None]
-        if sound := [job for job in waiting if job.alone or job.decisions or job.rewards]:
+        if sound := [job for job in waiting if job.alone or job.decisions or job.rewards or job.activations]:
             self._keep(sound)
         for job in jobs:
             job.done = True
@@ -277,7 +281,7 @@ def _together(jobs: Sequence[Job]) -> int:
     for at, job in enumerate(jobs):
         if job.alone or rows >= MOST_ROWS:
             return max(at, 1)
-        rows += len(job.decisions) + len(job.rewards) + 1
+        rows += len(job.decisions) + len(job.rewards) + len(job.activations) + 1
     return len(jobs)
 
 

@@ -1,13 +1,13 @@
 """An experiment in PostgreSQL: for several processes and machines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from rareswitch.errors import MissingExtraError, ParameterError, StoreError
 from rareswitch.store.connections import Connection, Job
-from rareswitch.store.rows import DecisionRow, RewardRow, kinds_of, of_contexts, of_decisions, of_rewards
+from rareswitch.store.rows import DecisionRow, RewardRow, kinds_of, of_contexts, of_decisions, of_rewards, waiting_seq
 from rareswitch.store.store import OWN, Store
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Distinguishes our advisory locks from those of other applications.
 LOCKS = 0x72617265
 _NEXT = "nextval(pg_get_serial_sequence('rareswitch_rewards', 'seq'))"
+_NEXT_DECISION = "nextval(pg_get_serial_sequence('rareswitch_decisions', 'seq'))"
 #: What a server says when trying again does not help.
 _FINAL = (
     "authentication",
@@ -65,7 +66,7 @@ class PostgresStore(Store):
     the commit, and who freezes the marks of an update takes it alone: no row below a mark appears later.
     """
 
-    kinds = _KINDS
+    kinds, row_lock = _KINDS, "FOR UPDATE"
 
     def __init__(self, url: str, name: str) -> None:
         try:
@@ -135,15 +136,19 @@ class PostgresStore(Store):
         return (
             "UPDATE rareswitch_rewards AS reward SET decision = made.seq, version = made.version "
             f"FROM rareswitch_decisions AS made WHERE made.experiment = {self.number} AND made.key = reward.key "
+            "AND made.seq > 0 "
             f"AND reward.experiment = {self.number} AND reward.decision IS NULL"
         )
 
     def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        columns = [*zip(*(row[: len(OWN)] for row in rows), strict=True), of_decisions(rows)]
+        numbers = [waiting_seq() if row.waits else None for row in rows]
+        columns = [*zip(*(row[: len(OWN)] for row in rows), strict=True), of_decisions(rows), numbers]
+        own = ", ".join(OWN)
         new: dict[bytes, int] = dict(
             connection.execute(
-                f"INSERT INTO rareswitch_decisions (experiment, {', '.join(OWN)}, checksum) SELECT {self.number}, "
-                f"given.* FROM unnest({_arrays('decisions', *OWN, 'checksum')}) AS given "
+                f"INSERT INTO rareswitch_decisions (experiment, {own}, checksum, seq) SELECT {self.number}, {own}, "
+                f"checksum, coalesce(seq, {_NEXT_DECISION}) "
+                f"FROM unnest({_arrays('decisions', *OWN, 'checksum')}, ?::BIGINT[]) AS given ({own}, checksum, seq) "
                 "ON CONFLICT (experiment, key) DO NOTHING "
                 "RETURNING key, seq",
                 [list(column) for column in columns],
@@ -166,6 +171,14 @@ class PostgresStore(Store):
             )
         self._loose += new
         return new
+
+    def _next_seq(self, connection: Connection) -> int:
+        return int(connection.execute(f"SELECT {_NEXT_DECISION}").fetchone()[0])
+
+    def _activate(self, connection: Connection, times: Mapping[bytes, float]) -> set[bytes]:
+        activated = super()._activate(connection, times)
+        self._loose += activated
+        return activated
 
     def _insert_rewards(self, connection: Connection, rows: Sequence[RewardRow]) -> dict[tuple[bytes, str], int | None]:
         new = connection.execute(
@@ -197,7 +210,7 @@ class PostgresStore(Store):
             "made.seq, version "
             f"FROM unnest({_arrays('rewards', *RewardRow._fields, 'checksum')}) WITH ORDINALITY "
             "AS given (key, name, event, value, time, checksum, place) LEFT JOIN rareswitch_decisions AS made "
-            f"ON made.experiment = {self.number} AND made.key = given.key {order}"
+            f"ON made.experiment = {self.number} AND made.key = given.key AND made.seq > 0 {order}"
         )
 
 

@@ -4,12 +4,16 @@ The tables are the same for SQLite and PostgreSQL; several experiments share one
 to. Few columns are filled in later: the decision of a reward that came first, and by which reward another one was
 superseded. Sequence numbers (``seq``) order decisions, and rewards, as they came.
 
+A deferred decision has a negative sequence number, which nothing that learns or evaluates looks at, until it is
+activated: then it gets the next number, as if it had come then. So the mark of decisions freezes activations too.
+
 The checksum of a row is the sum of its 64-bit words, each times an odd constant of its own, modulo 2^64. One word that
 changes always changes it, several but for one case in 2^64; and a million rows are checked by a few passes over memory.
 It is meant for accidents: who changes rows on purpose can change checksums too.
 """
 
 import json
+import secrets
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -41,10 +45,10 @@ _TABLES = {
     "time:real",
     "updates": "*experiment:number *parent:number plan:text decisions:large rewards:large",
     "refusals": "*experiment:number *parent:number *number:number report:text",
-    # waits: until it is activated, and activated: when; they are not used yet
+    # deferred: 1 of those that count only when they are activated, and activated: when they were
     "decisions": "*seq:sequence experiment:number key:data id:text version:number arm:text arm_index:number "
     "propensity:real features:data digest:data time:real rank:real ?baseline:number checksum:large "
-    "?waits:number ?activated:real ?cohort:text",
+    "?cohort:text ?deferred:number ?activated:real",
     "contexts": "*seq:large experiment:number version:number rank:real data:data ?names:text checksum:large",
     # the record of a request as it came, which may be personal: apart, so that it can be deleted
     "records": "*seq:large experiment:number record:text",
@@ -92,6 +96,9 @@ class DecisionRow(NamedTuple):
     baseline: int | None = None
     #: Where there is a holdout, "holdout" or "policy": whether it keeps the baseline.
     cohort: str | None = None
+    #: 1 of a decision that counts only when it is activated, and when it was, in seconds since 1970.
+    deferred: int | None = None
+    activated: float | None = None
     #: The vectors of all available arms, one after the other, float64; None where they are not kept.
     contexts: bytes | None = None
     #: The ids of these arms as a JSON list; None where they are not kept, or arms have no ids.
@@ -101,6 +108,11 @@ class DecisionRow(NamedTuple):
     #: What was not as described in its records, a JSON list of [field, what]; None where all was. Stores count it, and
     #: databases keep no more than the counts.
     cautions: str | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is still to be activated."""
+        return self.deferred is not None and self.activated is None
 
 
 class RewardRow(NamedTuple):
@@ -168,6 +180,8 @@ class Totals(NamedTuple):
     overwritten: int
     #: Decisions that were asked for again.
     repeated_decisions: int
+    #: Deferred decisions that were not activated yet.
+    deferred: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -286,6 +300,15 @@ def of_contexts(rows: Sequence[DecisionRow]) -> list[int | None]:
         more = f"{row.id} {row.arm} {row.arm_index} {row.baseline} {row.rank + 0.0!r} {row.names}"
         sums.append(zlib.crc32(row.contexts, zlib.crc32(row.digest, zlib.crc32(more.encode()))))
     return sums
+
+
+#: Before all sequence numbers, also those of deferred decisions that were not activated.
+EARLIEST = -(1 << 63)
+
+
+def waiting_seq() -> int:
+    """A sequence number of a decision that waits: negative, and drawn, so that none is given out twice."""
+    return -1 - secrets.randbits(62)
 
 
 def reward_value(values: list[float], *, sums: bool) -> float | None:

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from rareswitch.core import replacing
 from rareswitch.errors import StoreError
 from rareswitch.store.connections import Job, Pool, attempt
-from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards
+from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards, waiting_seq
 from rareswitch.store.store import OWN, Store
 
 T = TypeVar("T")
@@ -47,15 +47,15 @@ WRITER_KIB, READER_KIB = 65536, 8192
 #: Some releases of SQLite would look through all rewards in place of the few in this index.
 UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
 _DECISION = (
-    f"INSERT INTO rareswitch_decisions (experiment, {', '.join(OWN)}, checksum) VALUES (?{', ?' * len(OWN)}, ?) "
-    "ON CONFLICT (experiment, key) DO NOTHING"
+    f"INSERT INTO rareswitch_decisions (seq, experiment, {', '.join(OWN)}, checksum) "
+    f"VALUES (?, ?{', ?' * len(OWN)}, ?) ON CONFLICT (experiment, key) DO NOTHING"
 )
 _CONTEXTS = (
     "INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _RECORD = "INSERT INTO rareswitch_records (seq, experiment, record) VALUES (?, ?, ?)"
-_OF_KEY = "FROM rareswitch_decisions WHERE experiment = ?1 AND key = ?2"
+_OF_KEY = "FROM rareswitch_decisions WHERE experiment = ?1 AND key = ?2 AND seq > 0"
 _REWARD = (
     "INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
     f"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT seq {_OF_KEY}), (SELECT version {_OF_KEY})) "
@@ -183,7 +183,7 @@ class SqliteStore(Store):
     def _insert_decisions(self, connection: sqlite3.Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         number, new, execute = self.number, dict[bytes, int](), connection.execute
         for row, checksum, set_checksum in zip(rows, of_decisions(rows), of_contexts(rows), strict=True):
-            cursor = execute(_DECISION, (number, *row[: len(OWN)], checksum))
+            cursor = execute(_DECISION, (waiting_seq() if row.waits else None, number, *row[: len(OWN)], checksum))
             if cursor.rowcount == 1 and cursor.lastrowid is not None:
                 new[row.key] = seq = cursor.lastrowid
                 if row.contexts is not None:
@@ -193,8 +193,12 @@ class SqliteStore(Store):
         waiting = f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = ? AND decision IS NULL LIMIT 1"
         if execute(waiting, (number,)).fetchone() is not None:
             versions = {row.key: row.version for row in reversed(rows)}
-            connection.executemany(_MATCH, [(seq, versions[key], number, key) for key, seq in new.items()])
+            connection.executemany(_MATCH, [(seq, versions[key], number, key) for key, seq in new.items() if seq > 0])
         return new
+
+    def _next_seq(self, connection: sqlite3.Connection) -> int:
+        query = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'rareswitch_decisions' RETURNING seq"
+        return int(connection.execute(query).fetchall()[0][0])
 
     def _insert_rewards(
         self, connection: sqlite3.Connection, rows: Sequence[RewardRow]

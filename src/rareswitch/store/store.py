@@ -4,7 +4,7 @@ import json
 import struct
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain, groupby
@@ -75,6 +75,8 @@ class Store(Database):
     unmatched_hint = ""
     #: And reads many rows in their order.
     scan_hint = ""
+    #: And keeps rows that were read from being changed by others until the commit.
+    row_lock = ""
 
     def __init__(self, url: str, name: str) -> None:
         super().__init__(url, name)
@@ -94,6 +96,10 @@ class Store(Database):
     @abstractmethod
     def _replace_reward(self, connection: Any, row: RewardRow, before: RewardRow, seq: int) -> int:
         """Let a reward take the place of another one, which has this sequence number; its own."""
+
+    @abstractmethod
+    def _next_seq(self, connection: Any) -> int:
+        """The next sequence number of decisions, which is given out."""
 
     @abstractmethod
     def faults(self) -> list[str]:
@@ -335,6 +341,15 @@ class Store(Database):
         self.submit(job)
         return job.before
 
+    def activate(self, activations: Sequence[tuple[bytes, float]]) -> Sequence[bool | None]:
+        """Let deferred decisions count, each from a time on; see :class:`Job` for what is returned of each key."""
+        job, _ = Job(), self.number
+        job.activations = activations
+        if not activations:
+            return []
+        self.submit(job)
+        return job.activated
+
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
         """Keep all rows of a group of callers, in their order, and fill in the results."""
         counted: Counter[str] = Counter()
@@ -345,6 +360,11 @@ class Store(Database):
             for job in jobs:
                 job.stored = stored[at : at + len(job.decisions)]
                 at += len(job.decisions)
+        if activations := {key: time for job in reversed(jobs) for key, time in reversed(job.activations)}:
+            fresh = self._activate(connection, activations)
+            there = {row.key for part in _parts([*activations]) for row in self._decisions_of(connection, part)}
+            for job in jobs:
+                job.activated = [key in fresh if key in there else None for key, _ in job.activations]
         rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
         if rewards:
             known = iter(self._keep_rewards(connection, rewards, counted))
@@ -372,7 +392,34 @@ class Store(Database):
         old = list({row.key for row in rows} - new.keys())
         known = {row.key: row for part in _parts(old) for row in self._decisions_of(connection, part)}
         counted["repeated_decisions"] += len(rows) - len(new)
-        return [known.setdefault(row.key, row) for row in rows]
+        stored = [known.setdefault(row.key, row) for row in rows]
+        shown = {row.key: row.time for row in reversed(rows) if not row.waits and known[row.key].waits}
+        if shown:  # of a deferred decision, and asked for again to be shown at once
+            self._activate(connection, shown)
+            stored = [
+                row._replace(activated=shown[row.key]) if row.key in shown and not own.waits else row
+                for row, own in zip(stored, rows, strict=True)
+            ]
+        return stored
+
+    def _activate(self, connection: Connection, times: Mapping[bytes, float]) -> set[bytes]:
+        """Give those that wait sequence numbers, as if they came now, and match their rewards; the keys of these."""
+        activated, number = set(), self.number
+        for keys in _parts(sorted(times)):
+            query = (
+                "SELECT key, seq, version FROM rareswitch_decisions WHERE experiment = ? AND seq < 0 "
+                f"AND key IN ({', '.join('?' * len(keys))}) ORDER BY key {self.row_lock}"
+            )
+            for key, before, version in connection.execute(query, (number, *keys)).fetchall():
+                seq = self._next_seq(connection)
+                for table in ("decisions", "contexts", "records"):
+                    connection.execute(f"UPDATE rareswitch_{table} SET seq = ? WHERE seq = ?", (seq, before))
+                query = "UPDATE rareswitch_decisions SET activated = ? WHERE seq = ?"
+                connection.execute(query, (times[key], seq))
+                query = "UPDATE rareswitch_rewards SET decision = ?, version = ? WHERE experiment = ? AND key = ? "
+                connection.execute(f"{query} AND decision IS NULL", (seq, version, number, key))
+                activated.add(bytes(key))
+        return activated
 
     def _keep_rewards(
         self, connection: Connection, rows: Sequence[tuple[RewardRow, bool]], counted: Counter[str]
@@ -401,7 +448,7 @@ class Store(Database):
 
     def _count(self, jobs: Sequence[Job]) -> None:
         """By the leader of the queue, when those who wait were answered: tally what has come, if that is much."""
-        self._since += sum(len(job.decisions) + len(job.rewards) for job in jobs)
+        self._since += sum(len(job.decisions) + len(job.rewards) + len(job.activations) for job in jobs)
         if self._since >= STEP and not self._closed:
             self._since = 0
             with suppress(StoreError):  # of a store that is closed, busy or gone: another time
@@ -478,7 +525,9 @@ class Store(Database):
             alone = f"experiment = {number} AND decision IS NULL AND superseded IS NULL"
             query = f"SELECT count(*) FROM rareswitch_rewards {self.unmatched_hint} WHERE {alone}"
             (unmatched,) = connection.execute(query).fetchone()
-            return Totals(rewards - counted["overwritten"], int(unmatched), **counted)
+            query = f"SELECT count(*) FROM rareswitch_decisions WHERE seq < 0 AND experiment + 0 = {number}"
+            (deferred,) = connection.execute(query).fetchone()
+            return Totals(rewards - counted["overwritten"], int(unmatched), **counted, deferred=int(deferred))
 
         return self._read(call)
 
@@ -490,7 +539,7 @@ class Store(Database):
 
     def younger(self, moment: float) -> int:
         """Decisions that were made after a moment, in seconds since 1970."""
-        query = "SELECT count(*) FROM rareswitch_decisions WHERE experiment = ? AND time > ?"
+        query = "SELECT count(*) FROM rareswitch_decisions WHERE experiment = ? AND time > ? AND seq > 0"
         return int(self._rows(query, self.number, moment)[0][0])
 
     # what is learned from and exported
@@ -565,7 +614,8 @@ class Store(Database):
     def _sets(self, version: int, upto: Marks) -> Iterator[list[tuple[bytes, bytes]]]:
         query = (
             f"SELECT c.rank, c.seq, c.checksum, {_OWN}, c.data, c.names FROM rareswitch_contexts c "
-            "JOIN rareswitch_decisions d ON c.seq = d.seq WHERE c.experiment = ? AND c.version = ? AND c.seq <= ? "
+            "JOIN rareswitch_decisions d ON c.seq = d.seq "
+            f"WHERE c.experiment = ? AND c.version = ? AND c.seq BETWEEN 1 AND ? "
             f"AND (c.rank, c.seq) > (?, ?) ORDER BY c.rank, c.seq LIMIT {SETS}"
         )
         rank, seq = -1.0, 0
@@ -645,7 +695,7 @@ def _forget(connection: Connection, number: int, parent: int) -> None:
 def _newest(connection: Connection) -> Marks:
     """The sequence numbers that were given out last."""
     queries = (f"SELECT max(seq) FROM rareswitch_{table}" for table in Marks._fields)
-    return Marks(*(int(connection.execute(query).fetchone()[0] or 0) for query in queries))
+    return Marks(*(max(0, int(connection.execute(query).fetchone()[0] or 0)) for query in queries))
 
 
 def _parts(keys: Sequence[K]) -> Iterator[Sequence[K]]:

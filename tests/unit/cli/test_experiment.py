@@ -73,7 +73,8 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     answers = [json.loads(line) for line in done(capsys, "experiment", "decide", *HERE).splitlines()]
     assert [answer["id"] for answer in answers] == [f"r{k}" for k in range(12)]
     assert {answer["arm"] for answer in answers} <= {"a", "b", "c"}
-    assert set(answers[0]) == {"id", "arm", "propensity", "policy_id", "version", "repeated", "cohort", "cautions"}
+    fields = {"id", "arm", "propensity", "policy_id", "version", "repeated", "deferred", "cohort", "cautions"}
+    assert set(answers[0]) == fields
     one = ("experiment", "decide", *HERE, "--id", "r3", "--context", json.dumps(SET), "--arms", "a", "b", "c")
     assert f"{answers[3]['arm']} (propensity 0.333333, policy 1, " in (text := done(capsys, *one))
     assert "requested before" in text
@@ -95,6 +96,19 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     assert "Matches: the frozen policy gives the same arm" in done(capsys, "experiment", "audit", *HERE, "r3")
     (audit,) = json.loads(done(capsys, "experiment", "audit", *HERE, '"r3"', "--json"))
     assert (audit["matches"], audit["arm"]) == (True, answers[3]["arm"])
+
+
+def test_deferred_decisions_are_activated(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    done(capsys, *CREATE)
+    typed(monkeypatch, *requests(3))
+    done(capsys, "experiment", "decide", *HERE, "--deferred")
+    assert "3 decisions deferred and not activated" in done(capsys, "experiment", "status", *HERE)
+    assert done(capsys, "experiment", "activate", *HERE, "--id", "r0") == "1 decision counts.\n"
+    typed(monkeypatch, {"id": "r0"}, {"id": "r1"})
+    answers = [json.loads(line) for line in done(capsys, "experiment", "activate", *HERE).splitlines()]
+    assert answers == [{"id": "r0"}, {"id": "r1"}]
+    status = json.loads(done(capsys, "experiment", "status", *HERE, "--json"))
+    assert (status["decisions"], status["deferred"]) == (2, 1)
 
 
 def test_a_line_that_is_refused_does_not_stop_the_others(

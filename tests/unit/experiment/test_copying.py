@@ -19,6 +19,7 @@ def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None
     trial = create(f"sqlite:///{tmp_path}/one.db", "spring", **TOLD)
     advance_batch(trial)
     play_batch(trial, count=7)
+    trial.decide([[1.0, 0.0, 0.0]], id="later", deferred=True)
     seen: list[tuple[int, int]] = []
     copies = [
         copy_experiment(trial, url, progress=lambda *step: seen.append(step))
@@ -27,8 +28,9 @@ def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None
     for copy in copies:
         assert content(copy) == content(trial)
         assert copy.audit(3).matches
+        assert (copy.status().deferred, copy.audit("later").activated) == (1, None)
         assert copy.verify().holds
-    assert seen[-1][0] == seen[-1][1] == trial.store.counts()[0].decisions + 7
+    assert seen[-1][0] == seen[-1][1] == trial.store.counts()[0].decisions + 8
     ids = {one.advance(now=500.0, force=True).policy_id for one in (trial, *copies)}
     assert len(ids) == 1
     with pytest.raises(StoreError, match=r"there is an experiment 'spring' in .* already"):

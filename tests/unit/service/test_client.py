@@ -51,6 +51,9 @@ def test_its_verbs_are_those_of_an_experiment(service: Service, token: str) -> N
         assert client.decide_many([RECORD, RECORD], ["red", "blue"], ids=["r1", 2])[0].arm == choice.arm
         client.reward("r1", True)
         client.reward_many([2], [0.0])
+        assert client.decide(RECORD, ["red", "blue"], id="r3", deferred=True).deferred
+        assert client.decide_many([RECORD], ["red", "blue"], ids=["r3"], deferred=True)[0].deferred
+        assert (client.status().deferred, client.activate("r3", "r1").repeated, client.status().deferred) == (1, 1, 0)
         trial = service.hub._open("spring")
         assert client.audit("r1") == trial.audit("r1")
         assert client.audit(2).arm in ("red", "blue")
