@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # as in the module typing, which takes longer to load tha
 if TYPE_CHECKING:
     from typing import Any
 
-    from rareswitch.api import *  # noqa: F403
+    from rareswitch.api import *
 
 
 def __getattr__(name: str) -> "Any":

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,16 @@ def past_the_door(name: str, room: str) -> bool:
         return False
     if (room, way[0]) == ("lab", "cli"):  # the commands of the laboratory are written like those of the product
         return False
-    offered = {entry.split(".")[-1] for _, entry in imported(HOUSE / way[0] / "__init__.py")}
     module = HOUSE / way[0] / f"{way[1]}.py"
-    return len(way) > 2 or (module.exists() and way[1] not in offered)
+    return len(way) > 2 or (module.exists() and way[1] not in offered(way[0]))
+
+
+@cache
+def offered(room: str) -> set[str]:
+    """What a package offers: the names that its modules list, and the modules that it imports itself."""
+    names = {alias for _, alias in imported(HOUSE / room / "__init__.py")}
+    lists = [vars(importlib.import_module(name.removesuffix(".*")))["__all__"] for name in names if name.endswith(".*")]
+    return {name.rpartition(".")[2] for name in names}.union(*lists)
 
 
 def test_rooms_are_entered_by_their_doors() -> None:
@@ -118,16 +126,23 @@ def test_the_public_api_holds_imports_alone() -> None:
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS - {"cli"}))
-def test_doors_offer_what_they_import_and_hold_nothing_else(room: str) -> None:
-    door = HOUSE / room / "__init__.py"
-    tree = ast.parse(door.read_text(encoding="utf-8"))
-    assert all(isinstance(node, (ast.ImportFrom, ast.Expr, ast.Assign, ast.AugAssign)) for node in tree.body)
-    offered = {name.rpartition(".")[2] for _, name in imported(door)}
-    aliases = {a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname}
-    module = importlib.import_module(f"rareswitch.{room}")
-    assert len(set(module.__all__)) == len(module.__all__)
-    assert set(module.__all__) <= offered | aliases
-    assert all(getattr(module, entry) is not None for entry in module.__all__)
+def test_doors_import_what_modules_offer_and_hold_nothing_else(room: str) -> None:
+    """A name that others may use is listed once: in ``__all__`` of the module that defines it."""
+    docstring, *imports = ast.parse((HOUSE / room / "__init__.py").read_text(encoding="utf-8")).body
+    assert isinstance(docstring, ast.Expr)
+    for node in imports:
+        assert isinstance(node, ast.ImportFrom) and node.module
+        if [alias.name for alias in node.names] != ["*"]:  # a module, or a name of another package
+            assert all(alias.asname == alias.name for alias in node.names)
+            continue
+        module = importlib.import_module(node.module)
+        tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+        own = {entry.name for entry in tree.body if isinstance(entry, (ast.ClassDef, ast.FunctionDef))}
+        names = (name for entry in tree.body for name in ast.walk(entry) if isinstance(name, ast.Name))
+        own |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        assert len(set(module.__all__)) == len(module.__all__)
+        assert set(module.__all__) <= own
+        assert all(getattr(module, entry) is not None for entry in module.__all__)
 
 
 def test_the_library_is_loaded_when_it_is_used() -> None:

@@ -18,6 +18,8 @@ from rareswitch.core import (
 )
 from rareswitch.lanes import compiled
 
+__all__ = ["best_arms", "plan", "spread", "unseen_directions", "within_memory"]
+
 #: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of arms that are yet to come, and of
 #: contexts so rare that the sampled sets do not show them, a plan knows nothing; the least of these costs little.
 SCALES = (0.15, 0.3, 0.5, 0.7, 1.0, 1.4)

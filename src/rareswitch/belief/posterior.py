@@ -22,6 +22,9 @@ import numpy as np
 from rareswitch.core import TIE, Expansion, FloatArray, Stats, first_highest, read_only
 from rareswitch.lanes import compiled
 
+__all__ = ["NOTHING", "Link", "ModelCheck", "Posterior", "Search", "expanded", "innovation", "logistic"]
+__all__ += ["logistic_posterior", "next_point", "posterior", "summed_blindly", "vague_where_unknown", "values_of"]
+
 
 def logistic(values: FloatArray) -> FloatArray:
     """1/(1 + exp(-u)), without overflow.

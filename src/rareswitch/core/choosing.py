@@ -10,6 +10,8 @@ import numpy as np
 from rareswitch.core.stats import TIE
 from rareswitch.lanes import add_rows, compiled, first_largest, lane_zeros, padded_length, triangular_squares
 
+__all__ = ["gather", "highest", "keep_intervals", "largest", "pass_layers", "workspace"]
+
 
 @compiled
 def gather(contexts, available, s, arms, indices):  # type: ignore[no-untyped-def]

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 
+__all__ = ["canonical_json", "check_value_count", "decoding", "encode", "kind", "name_of", "plain_json"]
+
 SCHEMA = 1
 _KEY = "rareswitch"
 #: Of plain data in one file. Parsed, each takes up to 200 bytes, however short it is written.

@@ -16,6 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from rareswitch.errors import EngineError, InputError, MissingEngineError, ParameterError, did_you_mean
 
+__all__ = ["make_executor", "run_shards"]
+
 S = TypeVar("S")
 R = TypeVar("R")
 

@@ -18,6 +18,8 @@ from typing import Any, TextIO
 
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 
+__all__ = ["class_of_file", "lock", "pyarrow", "read_whole", "reading", "replacing", "write_whole"]
+
 _LARGEST = 1 << 30
 #: Characters of a line of text.
 LONGEST_LINE = 1 << 26

@@ -13,6 +13,8 @@ from typing import Any
 from rareswitch.core.files import pyarrow, replacing
 from rareswitch.errors import FileFormatError
 
+__all__ = ["exists", "file_size", "find_parts", "is_url", "making_file"]
+
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _SECRET = re.compile(r"://[^/?@:]*:[^?]*@")
 #: Bytes that are sent at a time.

@@ -20,6 +20,8 @@ from rareswitch.errors import FileFormatError
 if TYPE_CHECKING:
     import pyarrow.parquet as parquet
 
+__all__ = ["opened_parquet", "seal_footer"]
+
 #: Bytes of a column that are read at a time.
 _BUFFER = 1 << 20
 #: The longest footer that is read, in bytes.

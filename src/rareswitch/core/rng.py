@@ -23,6 +23,9 @@ from rareswitch.core.validation import FloatArray, whole
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import compiled, high_product
 
+__all__ = ["LONGEST", "KeyArray", "id_keys", "key_bytes", "keys_of_bytes", "normals", "one_key", "sample_order"]
+__all__ += ["stream_key", "text_keys", "uniforms", "uniforms_at", "unit_at"]
+
 KeyArray = NDArray[np.uint64]
 #: Ids of decisions, or their keys.
 Ids: TypeAlias = Sequence[int | str] | NDArray[np.generic]

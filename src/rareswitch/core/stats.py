@@ -26,6 +26,8 @@ from rareswitch.core.validation import (
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import WIDTH, add_products, compiled, lane_zeros
 
+__all__ = ["TIE", "Expansion", "Stats", "absorb", "first_highest", "inverse_root", "log_growth", "semidefinite_root"]
+
 #: Rows that are summed up before they are added to the whole, which keeps rounding errors small.
 _PANEL = 128
 #: Of Σ r², what rounding may leave of the spread of rewards that are all the same.

@@ -9,6 +9,9 @@ import numpy as np
 
 from rareswitch.errors import MissingExtraError
 
+__all__ = ["SCHEMA_VERSION", "Result", "data_frame", "draw_result", "percent_text", "plain_number", "result_text"]
+__all__ += ["table"]
+
 #: Of what ``--json`` prints.
 SCHEMA_VERSION = 1
 

@@ -18,6 +18,8 @@ from rareswitch.core.parquet_files import opened_parquet
 from rareswitch.core.validation import FloatArray
 from rareswitch.errors import FileFormatError
 
+__all__ = ["Table", "TableCell", "cell_text", "is_number", "read_table"]
+
 #: A cell may be long: it may hold the vectors of all arms.
 _LONGEST = 1 << 28
 _NO_ROWS = "it holds no rows, only the names of columns."

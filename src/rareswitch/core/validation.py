@@ -18,6 +18,11 @@ from rareswitch.core.codec import kind
 from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lanes import compiled
 
+__all__ = ["EXACT", "LARGEST_PARAMETER", "LARGEST_SCALE", "BoolArray", "ContextSets", "FloatArray", "IntArray", "Sets"]
+__all__ += ["SetsLike", "context_sets", "count_of", "finite_array", "frozen", "number", "owned", "parameters"]
+__all__ += ["probability_vector", "read_only", "sealed", "set_size", "sets_of", "summable", "symmetric_matrices"]
+__all__ += ["unit_ball", "unmasked", "vector", "whole"]
+
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

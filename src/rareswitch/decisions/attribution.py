@@ -19,6 +19,8 @@ from rareswitch.core import (
 )
 from rareswitch.errors import NonFiniteError, ParameterError, ShapeError
 
+__all__ = ["attributed", "clip_bounds", "clipped", "deduplicate", "row_hashes"]
+
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10
 

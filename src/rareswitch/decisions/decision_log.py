@@ -27,6 +27,8 @@ from rareswitch.decisions.attribution import attributed, deduplicate, in_seconds
 from rareswitch.errors import BatchError, EmptySetError, NonFiniteError, ParameterError, ShapeError, several
 from rareswitch.policy import Decisions, Policy
 
+__all__ = ["Column", "DecisionLog", "chosen_arms", "key_order"]
+
 N = TypeVar("N", bound=np.generic)
 #: Numbers, one for each decision, None where one is not known.
 Column: TypeAlias = ArrayLike | Sequence[float | None]

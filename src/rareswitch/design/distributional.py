@@ -38,6 +38,8 @@ from rareswitch.design.sampling import (
 )
 from rareswitch.errors import ParameterError
 
+__all__ = ["Core", "CoreDesign", "StagedDesign", "core_identification", "core_learning", "staged_design"]
+
 Form = Literal["argmax", "softmax"]
 
 

@@ -23,6 +23,8 @@ from rareswitch.design.sampling import (
 )
 from rareswitch.errors import CertificateError
 
+__all__ = ["CertifiedDesign", "frank_wolfe_design"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CertifiedDesign:

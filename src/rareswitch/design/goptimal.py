@@ -32,6 +32,8 @@ from rareswitch.lanes import (
     padded_length,
 )
 
+__all__ = ["Design", "g_optimal"]
+
 RANK_TOLERANCE = 1e-13  # an arm this close to a span, relative to its own norm and with features scaled, lies in it
 NEGLIGIBLE = 1e-100  # an arm with no feature above this, relative to that feature's largest, counts as zero
 TRUSTED_CONDITION = 1e5  # double precision certifies M when the inverse of its correlation matrix has this trace

@@ -27,6 +27,9 @@ from rareswitch.design.goptimal import SMALLEST_TOL, design_weights, g_optimal, 
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 
+__all__ = ["Argmax", "GOptimal", "MixedArgmax", "MixedSoftmax", "Sampler", "Softmax", "Uniform", "deviation"]
+__all__ += ["information", "largest_forms", "variation"]
+
 
 def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
     """xᵀ·matrix·x of every arm, (n, K), and minus infinity where an arm is not alive."""

@@ -18,6 +18,8 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.errors import several
 from rareswitch.lanes import compiled
 
+__all__ = ["ArmCount", "Calibration"]
+
 #: False alarms on honest logs.
 THRESHOLD = 0.01
 #: How far recorded propensities may lie from what they should be, as a share, before they are no rounding.

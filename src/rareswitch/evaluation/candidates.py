@@ -12,6 +12,8 @@ from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.log import KeptRecord
 from rareswitch.policy import Policy
 
+__all__ = ["RULES", "Always", "Candidate", "policy_probabilities"]
+
 #: Rules that have names.
 RULES = ("uniform", "baseline", "logged")
 #: How far probabilities may be from 1 in sum.

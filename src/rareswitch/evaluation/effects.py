@@ -37,6 +37,8 @@ from rareswitch.evaluation.scoring import Columns, Scores, Texts, row_scores, sc
 from rareswitch.features import Features
 from rareswitch.log import Source
 
+__all__ = ["BASELINE", "REST", "effects"]
+
 #: What an arm may be compared with besides another arm: what the caller would have shown, and the mean of the others.
 BASELINE, REST = "baseline", "rest"
 

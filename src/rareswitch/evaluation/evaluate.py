@@ -14,6 +14,8 @@ from rareswitch.evaluation.results import Difference, Evaluation
 from rareswitch.evaluation.scoring import ESTIMATORS, Estimator, ReadProgress, RewardModel, score
 from rareswitch.log import Source, read
 
+__all__ = ["evaluate", "lift_of", "source_of"]
+
 #: What the baseline is called among candidates where nobody asked for it; no caller's name has a line break.
 _BASELINE = "\n"
 

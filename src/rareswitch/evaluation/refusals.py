@@ -10,6 +10,8 @@ from rareswitch.errors import several
 from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, carried, effective
 from rareswitch.log import Source, StoredLog
 
+__all__ = ["few_rewards", "refusals"]
+
 #: Below this p-value it is said that batches disagree.
 DRIFTED = 0.001
 #: A share of missing rewards above which it is mentioned.

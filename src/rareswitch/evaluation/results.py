@@ -8,6 +8,8 @@ from typing import Any, Literal
 from rareswitch.core import data_frame, draw_result, result_text
 from rareswitch.evaluation.calibration import Calibration
 
+__all__ = ["BatchPart", "BatchValue", "Difference", "Effect", "Effects", "Evaluation", "Interval", "Overlap", "Value"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report:

@@ -23,6 +23,8 @@ from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, pol
 from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import Source
 
+__all__ = ["ESTIMATORS", "Estimator"]
+
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 #: Weights that differ from 1 by less are 1.

@@ -26,6 +26,8 @@ from rareswitch.planning import Progress, Schedule, date_text, from_settings, pl
 from rareswitch.policy import MinPropensity
 from rareswitch.version import __version__
 
+__all__ = ["WarmStart"]
+
 SCHEMA = 1
 #: Of a description: categories of features are in it.
 MOST_VALUES = 1 << 20

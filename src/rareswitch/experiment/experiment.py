@@ -28,6 +28,8 @@ from rareswitch.planning import Moment, minute_text, seconds_of
 from rareswitch.policy import Key, Policy, check_signs, in_holdout
 from rareswitch.store import DecisionRow, Job, Store
 
+__all__ = ["Experiment"]
+
 
 class AskedOfPolicy(TypedDict):
     """What a policy may need of requests beside their contexts: see :meth:`~rareswitch.policy.Policy.decide`."""

@@ -16,6 +16,8 @@ from rareswitch.learner import Learner, State
 from rareswitch.log import HeldOut
 from rareswitch.policy import Policy
 
+__all__ = ["Gate", "GateReport"]
+
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.
 GROWTH = 1.5
 #: How far recorded propensities may be from those of the policy, by rounding.

@@ -21,6 +21,8 @@ from rareswitch.planning import LearnerSchedule, Moment, baseline_share, schedul
 from rareswitch.policy import Key, MinPropensity, check_signs, least_probability
 from rareswitch.store import EARLIEST, VersionRow, experiment_names, open_store
 
+__all__ = ["copy_experiment", "create", "list_experiments", "open_experiment"]
+
 
 def create(
     url: str,

@@ -17,6 +17,8 @@ from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedAr
 from rareswitch.policy import Decisions, MinPropensity
 from rareswitch.store import DecisionRow, Job
 
+__all__ = ["Id", "Request", "Requests", "read_requests"]
+
 T = TypeVar("T")
 Id: TypeAlias = int | str
 #: What one or many requests are about: records by field, a table of them; without features vectors of arms.

@@ -13,6 +13,9 @@ from rareswitch.learner import Novelty
 from rareswitch.planning import KnownRegret, MinPropensityPrice, Price, Wait
 from rareswitch.store import Counts, Marks
 
+__all__ = ["Activated", "Advance", "Audit", "BatchStatus", "Choice", "LearnerNote", "Lift", "Listed", "PolicyChanges"]
+__all__ += ["Relearned", "Rewarded", "Status", "Verification"]
+
 
 class Choice(Result, frozen=True, kw_only=True):
     """The arm to show, and all that is worth writing down with it. Prints as text."""

@@ -14,6 +14,8 @@ from rareswitch.experiment.requests import Id, check_text, id_text, listed
 from rareswitch.planning import duration_of
 from rareswitch.store import RewardRow
 
+__all__ = ["Rewards"]
+
 #: What a decision earned, as callers give it; Decimals are of databases.
 RewardValue: TypeAlias = float | Decimal | np.generic
 #: Bytes of an event's name.

@@ -34,6 +34,8 @@ from rareswitch.lanes import compiled
 if TYPE_CHECKING:
     from rareswitch.features.features import Features
 
+__all__ = ["Cautions", "Encoded"]
+
 #: What was not as described in one request: (field, what) pairs; spare blocks are those of the field "arms".
 Cautions = tuple[tuple[str, str], ...]
 #: The requests, or the arms, to which something happened, by what and field; each as often as it happened to it.

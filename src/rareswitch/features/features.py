@@ -16,6 +16,8 @@ from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, c
 from rareswitch.features.fit import FIELDS, propose
 from rareswitch.features.records import Contexts, OfferedArms, Record
 
+__all__ = ["Features"]
+
 SCHEMA = 1
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22

@@ -15,6 +15,8 @@ from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, kind, 
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features.records import MISSING, Codes, FieldValue, FieldValues, Level, level_text, scalar, text_hash
 
+__all__ = ["Arms", "Category", "Field", "Flag", "Hashed", "Number", "Vector"]
+
 SIDES = ("context", "arm", "both")
 #: In the key of a field of both: where the id of the arm stands, if the field is read from the context.
 ARM = "{arm}"

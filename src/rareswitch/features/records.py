@@ -16,6 +16,8 @@ from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+__all__ = ["Contexts", "OfferedArms", "Record", "field_values", "frame_columns"]
+
 #: The code of a missing value.
 MISSING = math.nan
 #: Beside its known values, those that a field remembers the codes of.

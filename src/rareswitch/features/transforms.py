@@ -16,6 +16,8 @@ from rareswitch.errors import ParameterError
 from rareswitch.features.fields import CodeArray, Coder, Described, FieldLayout, Number
 from rareswitch.features.records import MISSING, FieldValue, FieldValues, scalar
 
+__all__ = ["Hour", "Log", "Month", "Quantile", "Weekday"]
+
 #: The length of a vector on a circle, at most: sine and cosine are rounded.
 _CIRCLE = 1.0 + 1e-12
 _MOST_QUANTILES = 1001

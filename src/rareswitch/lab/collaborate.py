@@ -17,6 +17,8 @@ from rareswitch.lab.worlds import World
 from rareswitch.learner import Learner, State, summaries_from_bytes, summaries_to_bytes
 from rareswitch.policy import policy_to_bytes
 
+__all__ = ["collaborate"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Meeting:

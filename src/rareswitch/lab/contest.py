@@ -16,6 +16,8 @@ from rareswitch.lab.sweep import Case, Sweep, learner_for, run_cases
 from rareswitch.lab.worlds import NamedWorld, World
 from rareswitch.learner import Learner, StaticGrid, geometric_grid
 
+__all__ = ["ENTRANTS", "FROM_FILES", "SUITES", "choose_entrants", "contest", "left_out", "world_at"]
+
 #: Sizes and σ of the worlds that let one choose.
 DIM, ARMS, NOISE = 10, 20, 0.5
 #: What a learner is developed on, or what is reported.

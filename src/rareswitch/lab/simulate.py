@@ -16,6 +16,8 @@ from rareswitch.lab.worlds import Rounds, World
 from rareswitch.learner import Learner, State, Summary
 from rareswitch.policy import Decisions, MinPropensity, Policy
 
+__all__ = ["Run", "checkpoints", "simulate"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Run:

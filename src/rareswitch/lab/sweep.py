@@ -29,6 +29,8 @@ from rareswitch.version import __version__
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["budgeted", "learner_for", "load_runs", "sweep", "tradeoff"]
+
 
 def learner_for(world: World, name: str, *, horizon: int, seed: int, noise: float, **settings: Any) -> Learner:
     """The learner of that name with the sizes of the world, and noise, norm and seed where it takes them.

@@ -14,6 +14,8 @@ from rareswitch.lab.simulate import DrawnRounds
 from rareswitch.lab.worlds import RecordWorld, World
 from rareswitch.planning import DAY, Manual, duration_of, seconds_of
 
+__all__ = ["Traffic", "play"]
+
 #: Decisions that are played at a time.
 MOST = 10**8
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from numba.core.registry import CPUDispatcher
     from numba.core.types import Type
 
+__all__ = ["WIDTH", "add_products", "add_row", "add_rows", "add_squares", "announced", "compiled", "dot_four"]
+__all__ += ["first_largest", "fma", "high_product", "kernels", "lane_zeros", "multiply_row", "multiply_tile"]
+__all__ += ["padded_length", "triangular_squares"]
+
 #: What may become a kernel.
 Function: TypeAlias = Callable[..., Any]
 WIDTH = 8

@@ -1,141 +1,17 @@
 """Learners: their settings, states, clocks and statistics; the only code that makes policies."""
 
-from rareswitch.learner.batch_linucb_dg import BatchLinUCBDG, BatchLinUCBDGCertified, CertifiedMixture, CoreLearning
-from rareswitch.learner.batched import BatchedLearner, BatchLinUCB, BatchLinUCBKW, EliminateByBatch
-from rareswitch.learner.catalogue import LEARNERS, add_learner, all_learners, find_learner, make_learner, takes
-from rareswitch.learner.clocks import Clock, DeterminantGrowth, Novelty
-from rareswitch.learner.confidence import (
-    LEAST_DELTA,
-    ConfidenceMode,
-    GridLearner,
-    GrowingLearner,
-    IntervalLearner,
-    Intervals,
-    OneModelRule,
-    SelfNormalized,
-    StaleLearner,
-)
-from rareswitch.learner.foresight import Foresight, certified_cost
-from rareswitch.learner.grids import (
-    PER_FEATURE,
-    AdaptiveGrid,
-    Forecast,
-    StaticGrid,
-    geometric_grid,
-    loglog_batches,
-    paper_design_grid,
-    paper_grid,
-    warm_start,
-    whole_ends,
-)
-from rareswitch.learner.learner import Learner, Parts
-from rareswitch.learner.one_model import (
-    OFUL,
-    BatchedThompsonSampling,
-    LinUCB,
-    LinUCBGrid,
-    Optimism,
-    PosteriorSampling,
-    StaleThompsonSampling,
-    ThompsonSampling,
-)
-from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
-from rareswitch.learner.reserve import novelty
-from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
-from rareswitch.learner.settings import (
-    count,
-    design_of_sets,
-    flag,
-    plain_settings,
-    real,
-    required_settings,
-    setting,
-    settings_of,
-)
-from rareswitch.learner.state import (
-    Sample,
-    State,
-    Summary,
-    sampled,
-    state_from_bytes,
-    state_to_bytes,
-    summaries_from_bytes,
-    summaries_to_bytes,
-)
-from rareswitch.learner.suplinucb import Layers, OptimisticLayers, SupLinUCB
-
-__all__ = [
-    "LEARNERS",
-    "LEAST_DELTA",
-    "OFUL",
-    "PER_FEATURE",
-    "AdaptiveGrid",
-    "BatchEnd",
-    "BatchLinUCB",
-    "BatchLinUCBDG",
-    "BatchLinUCBDGCertified",
-    "BatchLinUCBKW",
-    "BatchedLearner",
-    "BatchedThompsonSampling",
-    "CertifiedMixture",
-    "Clock",
-    "ConfidenceMode",
-    "CoreLearning",
-    "DeterminantGrowth",
-    "EliminateByBatch",
-    "Forecast",
-    "Foresight",
-    "GridLearner",
-    "GrowingLearner",
-    "IntervalLearner",
-    "Intervals",
-    "Layers",
-    "Learner",
-    "LinUCB",
-    "LinUCBGrid",
-    "NewPolicy",
-    "Novelty",
-    "OneModel",
-    "OneModelRule",
-    "Optimism",
-    "OptimisticLayers",
-    "Parts",
-    "PosteriorSampling",
-    "RarelySwitchSupLinUCB",
-    "Rule",
-    "Sample",
-    "SelfNormalized",
-    "StaleLearner",
-    "StaleThompsonSampling",
-    "State",
-    "StaticGrid",
-    "Summary",
-    "SupLinUCB",
-    "ThompsonSampling",
-    "add_learner",
-    "all_learners",
-    "certified_cost",
-    "count",
-    "design_of_sets",
-    "find_learner",
-    "flag",
-    "geometric_grid",
-    "loglog_batches",
-    "make_learner",
-    "novelty",
-    "paper_design_grid",
-    "paper_grid",
-    "plain_settings",
-    "real",
-    "required_settings",
-    "sampled",
-    "setting",
-    "settings_of",
-    "state_from_bytes",
-    "state_to_bytes",
-    "summaries_from_bytes",
-    "summaries_to_bytes",
-    "takes",
-    "warm_start",
-    "whole_ends",
-]
+from rareswitch.learner.batch_linucb_dg import *
+from rareswitch.learner.batched import *
+from rareswitch.learner.catalogue import *
+from rareswitch.learner.clocks import *
+from rareswitch.learner.confidence import *
+from rareswitch.learner.foresight import *
+from rareswitch.learner.grids import *
+from rareswitch.learner.learner import *
+from rareswitch.learner.one_model import *
+from rareswitch.learner.rarely_switch import *
+from rareswitch.learner.reserve import *
+from rareswitch.learner.rule import *
+from rareswitch.learner.settings import *
+from rareswitch.learner.state import *
+from rareswitch.learner.suplinucb import *

@@ -15,6 +15,8 @@ from rareswitch.learner.settings import count, design_of_sets, setting
 from rareswitch.learner.state import Sample
 from rareswitch.policy import Policy
 
+__all__ = ["BatchLinUCBDG", "BatchLinUCBDGCertified", "CertifiedMixture", "CoreLearning"]
+
 
 class Designer(Protocol):
     """Learns a sampling policy from a sample of sets.

@@ -16,6 +16,8 @@ from rareswitch.learner.settings import design_of_sets, setting
 from rareswitch.learner.state import Sample
 from rareswitch.policy import Elimination, Policy, widest_intervals
 
+__all__ = ["BatchLinUCB", "BatchLinUCBKW", "BatchedLearner", "EliminateByBatch"]
+
 #: Context sets over which the widths of intervals are averaged.
 WIDTH_SAMPLE = 1000
 

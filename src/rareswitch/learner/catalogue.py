@@ -21,6 +21,8 @@ from rareswitch.learner.rarely_switch import RarelySwitchSupLinUCB
 from rareswitch.learner.settings import required_settings, settings_of
 from rareswitch.learner.suplinucb import SupLinUCB
 
+__all__ = ["LEARNERS", "add_learner", "all_learners", "find_learner", "make_learner", "takes"]
+
 _PAPER = (BatchLinUCB, BatchLinUCBKW, BatchLinUCBDG, BatchLinUCBDGCertified, RarelySwitchSupLinUCB)
 _ADAPTIVE = (OFUL, LinUCB, ThompsonSampling, BatchedThompsonSampling, SupLinUCB)
 _GRID = (LinUCBGrid, StaleThompsonSampling)

@@ -12,6 +12,8 @@ from rareswitch.core import FloatArray, IntArray, Result, absorb, inverse_root, 
 from rareswitch.errors import ParameterError
 from rareswitch.lanes import compiled
 
+__all__ = ["Clock", "DeterminantGrowth", "Novelty"]
+
 #: A determinant that has grown to C·(1 - TOLERANCE) has grown to C, so that rounding does not decide exact ties.
 TOLERANCE = 1e-9
 

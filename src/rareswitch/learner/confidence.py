@@ -13,6 +13,9 @@ from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModel, SumsRule
 from rareswitch.learner.settings import count, real, setting, setting_metadata
 
+__all__ = ["LEAST_DELTA", "ConfidenceMode", "GridLearner", "GrowingLearner", "IntervalLearner", "Intervals"]
+__all__ += ["OneModelRule", "SelfNormalized", "StaleLearner"]
+
 ConfidenceMode = Literal["paper", "tight"]
 #: The smallest failure probability, whose inverse is still a number.
 LEAST_DELTA = 1e-300

@@ -55,6 +55,8 @@ from rareswitch.learner.settings import choice, count, flag, real, setting
 from rareswitch.learner.state import Note, State, Summary, centred, faded, unexplained_level
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 
+__all__ = ["Foresight", "certified_cost"]
+
 #: Policies where the horizon is known.
 POLICIES = 8
 #: Decisions of the first batch where the horizon is not known, or 4d if that is more.

@@ -35,6 +35,8 @@ from rareswitch.learner.state import (
 )
 from rareswitch.policy import Baseline, Blend, Decisions, MinPropensity, Policy
 
+__all__ = ["Learner", "Parts"]
+
 
 class Parts(NamedTuple):
     """What a learner is made of."""

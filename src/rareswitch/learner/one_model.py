@@ -14,6 +14,9 @@ from rareswitch.learner.rule import NewPolicy
 from rareswitch.learner.settings import count, real, setting
 from rareswitch.policy import Optimistic, Policy, PosteriorDraws
 
+__all__ = ["OFUL", "BatchedThompsonSampling", "LinUCB", "LinUCBGrid", "Optimism", "PosteriorSampling"]
+__all__ += ["StaleThompsonSampling", "ThompsonSampling"]
+
 #: The most parameters that a policy holds; a file of policies has room for no more of many features.
 MOST_DRAWS = 10_000
 

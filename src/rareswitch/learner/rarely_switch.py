@@ -15,6 +15,8 @@ from rareswitch.learner.settings import real, setting
 from rareswitch.learner.suplinucb import Layers
 from rareswitch.policy import Elimination, Layered, Policy
 
+__all__ = ["RarelySwitchSupLinUCB"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactLayers(Layers):

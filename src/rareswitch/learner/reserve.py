@@ -13,6 +13,8 @@ from rareswitch.learner.clocks import ModelGrowth, Novelty, ToTheHorizon
 from rareswitch.learner.grids import lengths, whole_ends
 from rareswitch.learner.state import State
 
+__all__ = ["novelty"]
+
 #: Of the horizon, by when the first of the policies in reserve is deployed anyway.
 RELEASED = 0.5
 #: Times as uncertain as decisions like those before: more is a change.

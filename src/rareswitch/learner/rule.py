@@ -13,6 +13,8 @@ from rareswitch.learner.clocks import ModelGrowth
 from rareswitch.learner.state import Batch, State, Summary, added, offset_of, unexplained_level
 from rareswitch.policy import Layered, Policy
 
+__all__ = ["BatchEnd", "NewPolicy", "OneModel", "Rule"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class OneModel:

@@ -13,6 +13,8 @@ from rareswitch.errors import ParameterError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+__all__ = ["count", "design_of_sets", "flag", "plain_settings", "real", "required_settings", "setting", "settings_of"]
+
 #: Takes a setting's name and value; the value in canonical form, or an error that names both.
 Check = Callable[[str, Any], Any]
 T = TypeVar("T")

@@ -24,6 +24,9 @@ from rareswitch.core import (
 from rareswitch.errors import BatchError, UnsuitableError, several
 from rareswitch.policy import Policy
 
+__all__ = ["Sample", "State", "Summary", "sampled", "state_from_bytes", "state_to_bytes", "summaries_from_bytes"]
+__all__ += ["summaries_to_bytes"]
+
 #: What was believed, planned and concluded at an update, by name: numbers, texts and True.
 Note = Mapping[str, Any]
 #: How many times their spread the level of rewards must be for it to be taken off before they are summed.

@@ -15,6 +15,8 @@ from rareswitch.learner.rule import BatchEnd, LayerModels, NewPolicy, SumsRule
 from rareswitch.learner.settings import real, setting
 from rareswitch.policy import Layered, Policy
 
+__all__ = ["Layers", "OptimisticLayers", "SupLinUCB"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Layers(SumsRule):

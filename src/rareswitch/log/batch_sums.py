@@ -15,6 +15,8 @@ from rareswitch.errors import BatchError, ParameterError, ShapeError
 from rareswitch.learner import Learner, Sample, State, Summary, sampled
 from rareswitch.log.source import Source
 
+__all__ = ["HeldOut", "summarize", "summarize_source"]
+
 #: Decisions that are gathered and summed at once, so that it does not matter in which order they came.
 GATHERED = 1 << 16
 

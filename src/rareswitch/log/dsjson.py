@@ -22,6 +22,8 @@ from rareswitch.log.tables import (
     writing,
 )
 
+__all__ = ["dsjson_records", "read_dsjson", "write_dsjson"]
+
 #: What JSON holds.
 DsjsonValue: TypeAlias = Any
 #: How far from 1 the sum of probabilities may be: they are written as floats of 32 bits.

@@ -11,6 +11,8 @@ from rareswitch.log.source import Source
 from rareswitch.log.tables import TableOptions, read_csv, write_csv
 from rareswitch.log.write import write_log
 
+__all__ = ["ENDINGS", "format_of", "read", "write"]
+
 ENDINGS = ".parquet, .csv, .dsjson, .json or .jsonl (text also with .gz)"
 
 

@@ -19,6 +19,8 @@ from rareswitch.log.tables import ColumnNames, log_of_table
 from rareswitch.log.write import log_table
 from rareswitch.store import DecisionRow, RewardRow, Store
 
+__all__ = ["ImportReport", "import_parts"]
+
 _TEXT = json.JSONEncoder(ensure_ascii=False).encode
 _READ = [*NEEDED, "contexts", "time", "reward_time", *MORE]
 

@@ -11,6 +11,8 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.log.tables import estimate_propensities, estimating
 
+__all__ = ["from_obp", "to_obp"]
+
 #: Arrays, numbers and None by the names that obp gives them.
 Feedback: TypeAlias = Mapping[str, Any]
 

@@ -35,6 +35,8 @@ from rareswitch.policy import Policy
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
+__all__ = ["ParquetLog"]
+
 R = TypeVar("R")
 P = TypeVar("P")
 #: Hashes of ids that are compared at a time.

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
+__all__ = ["log_schema"]
+
 #: How many foreign policies are told apart.
 MOST_POLICIES = 100
 ONE_ORDER = "All columns of a row must be of the arms that were offered, in one order."

@@ -13,6 +13,8 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError
 from rareswitch.policy import Policy
 
+__all__ = ["Source", "read_all"]
+
 T = TypeVar("T")
 #: Lists of arms that are remembered.
 MOST_LISTS = 1 << 16

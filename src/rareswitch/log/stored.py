@@ -20,6 +20,8 @@ from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
 from rareswitch.policy import Policy
 from rareswitch.store import DecisionColumns, Marks, Offers, Slice, Store
 
+__all__ = ["KeptRecord", "StoredLog", "check_newest"]
+
 
 def check_newest(store: Store, decided: int, published: int) -> None:
     """Refuse decisions of a policy that the store does not hold: a policy of that number would be taken for theirs."""

@@ -38,6 +38,8 @@ from rareswitch.features import Features, frame_columns
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+__all__ = ["estimate_propensities", "from_frame", "read_csv", "write_csv"]
+
 V = TypeVar("V")
 #: How the key of a text id is written, of which the text itself is not kept.
 _KEY = re.compile("#[0-9a-f]{32}")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
+__all__ = ["LogWriter", "export_parts", "write_decisions", "write_log", "write_part"]
+
 #: About how many bytes of context sets a part of an export holds at the most.
 _BYTES = 1 << 26
 Kept = tuple[DecisionRow, list[RewardRow]]

@@ -26,6 +26,8 @@ from rareswitch.learner import (
     loglog_batches,
 )
 
+__all__ = ["CONTEXTS", "KnownRegret", "known_regret", "proved_rate"]
+
 #: From easy to hard: one fixed set, sets drawn independently from one distribution, any sets at all. What is proved
 #: for one holds for those before it.
 ContextKind = Literal["fixed", "stochastic", "adversarial"]

@@ -14,6 +14,8 @@ from rareswitch.planning.schedule import Schedule
 from rareswitch.planning.schedules import AfterCounts, BestSchedule, LearnerSchedule, Manual, Periodic
 from rareswitch.planning.times import WEEKDAYS, from_settings
 
+__all__ = ["schedule_from_plain", "schedule_of"]
+
 KINDS: dict[str, type[Schedule]] = {
     kind.kind: kind for kind in (LearnerSchedule, Manual, AfterCounts, Periodic, BestSchedule)
 }

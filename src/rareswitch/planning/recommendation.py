@@ -9,6 +9,8 @@ from rareswitch.core import Result, count_of
 from rareswitch.errors import ParameterError
 from rareswitch.planning.guarantees import CONTEXTS, ContextKind, Guarantee, Switching, arm_logarithm, proved_for
 
+__all__ = ["Problem", "Recommendation", "recommend"]
+
 #: Policies of the flagship where no number is asked for.
 USUAL = 8
 

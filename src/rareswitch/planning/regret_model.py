@@ -16,6 +16,8 @@ from rareswitch.errors import ParameterError
 from rareswitch.learner import PER_FEATURE
 from rareswitch.policy import MinPropensity
 
+__all__ = ["MinPropensityPrice", "adaptive_cost", "baseline_share", "best_ends", "cost", "min_propensity_price"]
+
 #: Times at which an update may be made grow by this factor from one to the next.
 STEP = 1.02
 #: What a decision of the baseline is assumed to cost and to teach, beside one that explores: it is better than that,

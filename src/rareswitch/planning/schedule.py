@@ -13,6 +13,8 @@ from rareswitch.planning.regret_model import adaptive_cost, best_ends, cost
 from rareswitch.planning.times import DAY, Duration, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
 
+__all__ = ["Due", "Price", "Progress", "Schedule", "ScheduleTable", "Wait", "unlearnable"]
+
 #: Batches to come that are forecast where a schedule does not end.
 OUTLOOK = 3
 

@@ -23,6 +23,8 @@ from rareswitch.planning.times import (
     zone_of,
 )
 
+__all__ = ["AfterCounts", "BestSchedule", "LearnerSchedule", "Manual", "Periodic"]
+
 #: Periods that follow the clock on the wall, in days.
 _DAYS = {"day": 1, "week": 7}
 #: The shortest period in seconds.

@@ -14,6 +14,9 @@ from rareswitch.errors import ParameterError, several
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+__all__ = ["DAY", "Moment", "date_text", "duration_of", "duration_text", "from_settings", "minute_text", "moment_of"]
+__all__ += ["plain_fields", "seconds_of"]
+
 T = TypeVar("T")
 #: What people write for a duration: with a unit, or 0.
 Duration: TypeAlias = str | timedelta | float

@@ -24,6 +24,9 @@ from typing import Literal
 
 from rareswitch.errors import FileFormatError, MissingExtraError, ParameterError
 
+__all__ = ["Ed25519Key", "HmacKey", "Key", "check_signature", "check_signs", "find_key", "key_from_text", "load_key"]
+__all__ += ["new_key", "save_key", "sign", "verify_signature"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class HmacKey:

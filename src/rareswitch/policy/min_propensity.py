@@ -10,6 +10,8 @@ from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, kind, number,
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.policy.samplers import raise_to
 
+__all__ = ["MinPropensity", "least_probability"]
+
 
 @kind("min_propensity")
 @dataclass(frozen=True, kw_only=True)

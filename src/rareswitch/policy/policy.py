@@ -35,6 +35,9 @@ from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
 from rareswitch.policy.min_propensity import MinPropensity
 from rareswitch.policy.samplers import Baseline, Elimination, draw_arms, eliminate, samplers_in, with_baseline
 
+__all__ = ["Chosen", "Decisions", "Policy", "in_holdout", "load_policy", "policy_from_bytes", "policy_to_bytes"]
+__all__ += ["save_policy"]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Decisions:

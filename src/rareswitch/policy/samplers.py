@@ -47,6 +47,9 @@ from rareswitch.lanes import (
     triangular_squares,
 )
 
+__all__ = ["Baseline", "Blend", "Elimination", "FittedSampler", "Layered", "Optimistic", "PosteriorDraws"]
+__all__ += ["widest_intervals"]
+
 
 @compiled
 def eliminate(contexts, available, estimates, roots, survivors, counts):  # type: ignore[no-untyped-def]

@@ -10,6 +10,8 @@ from rareswitch.report.effects_text import effects_title, label_of
 from rareswitch.report.figures import BLUE, DARK_GREY, GREY, WIDTH, beside, draw, figure
 from rareswitch.report.numerals import decimals, number_text, shortened
 
+__all__ = ["draw_effects"]
+
 #: Inches of a row, and of head and foot together; rows of room at least.
 ROW, ENDS, LEAST = 0.36, 1.9, 3
 #: Characters of a name, and of a line of the reason why it is not identifiable, or of what is shown.

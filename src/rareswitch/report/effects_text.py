@@ -9,6 +9,8 @@ from rareswitch.evaluation import BASELINE, REST, BatchPart, Effect, Effects, In
 from rareswitch.report.numerals import bounds_text, decimals, number_text, shortened
 from rareswitch.report.text import as_text
 
+__all__ = ["effects_text"]
+
 WIDTH = 100
 #: Before numbers that rest on estimated propensities.
 ABOUT = "≈"

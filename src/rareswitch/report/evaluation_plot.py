@@ -12,6 +12,8 @@ from rareswitch.evaluation import LEAST_POWER, BatchValue, Evaluation, Value
 from rareswitch.report.figures import BLUE, DARK_GREY, GREY, beside, draw, figure
 from rareswitch.report.numerals import decimals, number_text, shortened
 
+__all__ = ["draw_evaluation"]
+
 LIGHT = "#cfd6dc"
 #: Inches: of the picture, and of its head and foot; of a row, at least, and more for each batch; of all rows, about.
 WIDTH, ENDS, ROW, LANE, ROWS = 11.0, 2.3, 0.62, 0.07, 16.0

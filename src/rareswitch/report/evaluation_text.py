@@ -9,6 +9,8 @@ from rareswitch.evaluation import Calibration, Difference, Evaluation, Interval,
 from rareswitch.report.numerals import LONGEST, bounds_text, decimals, number_text, shortened
 from rareswitch.report.text import as_text
 
+__all__ = ["evaluation_text"]
+
 WIDTH = 100
 #: Characters of a candidate's name in a table, at least.
 SHORTEST = 12

@@ -29,6 +29,8 @@ from rareswitch.report.numerals import bounds_text, decimals, number_text
 from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text
 from rareswitch.version import __version__
 
+__all__ = ["caution_text"]
+
 #: Arms whose shares a text names.
 MOST_ARMS = 5
 #: Fields with unexpected values that the text of a status names, at most.

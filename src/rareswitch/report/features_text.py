@@ -20,6 +20,8 @@ from rareswitch.features import (
 )
 from rareswitch.report.text import as_text
 
+__all__ = ["features_text"]
+
 _HEADER = ("field", "of", "kind", "columns", "treatment", "in the sample")
 _WIDTH = 120
 _MISSING = {"own": "own column", "unknown": "as unknown", "error": "error"}

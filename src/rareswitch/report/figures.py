@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "beside", "check_target", "draw", "draw_experiment"]
+__all__ += ["figure", "headline", "name_points", "plain_ticks", "save", "series_colors"]
+
 #: A point in the coordinates of a panel.
 Point: TypeAlias = tuple[float, float]
 BLUE, ORANGE, GREY, DARK_GREY = "#1f5fa8", "#e07b1a", "#9aa4ad", "#5a646d"

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Self, TextIO
 
+__all__ = ["ProgressBar"]
+
 
 class ProgressBar:
     """How much of the work is done, on one line that is rewritten a few times a second.

@@ -22,6 +22,8 @@ from rareswitch.planning import (
     duration_text,
 )
 
+__all__ = ["as_text", "recommendation_text"]
+
 #: Columns of a terminal.
 WIDTH = 80
 

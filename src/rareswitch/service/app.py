@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Send
     from starlette.types import Scope as AsgiScope
 
+__all__ = ["COOKIE", "MSGPACK", "Limits", "Route", "Security", "Service", "make_app"]
+
 logger = logging.getLogger("rareswitch.service")
 JSON, MSGPACK = "application/json", "application/msgpack"
 #: The cookie of a browser that opened the page by its link.

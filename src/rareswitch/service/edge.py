@@ -17,6 +17,8 @@ from rareswitch.service.app import log
 from rareswitch.service.hub import Hub, MissingError
 from rareswitch.store import DecisionRow
 
+__all__ = ["EdgeHub", "FrozenPolicy"]
+
 #: Seconds between two looks at the policy's file, and between two parts of the log; rows of a part at the most.
 LOOK, PART, MOST_ROWS = 1.0, 60.0, 20_000
 

@@ -12,6 +12,8 @@ from rareswitch.experiment import Choice, Experiment, Request, open_experiment
 from rareswitch.policy import Key
 from rareswitch.store import experiment_names
 
+__all__ = ["BusyError", "Hub", "Together"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Item = TypeVar("Item")

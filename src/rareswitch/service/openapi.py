@@ -15,6 +15,8 @@ from rareswitch.service.app import JSON, MSGPACK, STATUS, Call, Route
 from rareswitch.service.messages import Refusal
 from rareswitch.version import __version__
 
+__all__ = ["description"]
+
 #: Of every route with a scope, beside those of :data:`~rareswitch.service.app.STATUS`.
 _REFUSED = {400: "not readable", 401: "no valid token", 403: "not allowed", 413: "too long", 415: "another media type"}
 _PARAMETER = re.compile(r"\{(\w+)\}")

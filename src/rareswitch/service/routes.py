@@ -33,6 +33,8 @@ from rareswitch.service.messages import (
     RewardRequest,
 )
 
+__all__ = ["EDGE_ROUTES", "ROUTES"]
+
 #: The media types of policy files, of exports and of metrics.
 BINARY, ZIP, TEXT = "application/octet-stream", "application/zip", "text/plain; version=0.0.4; charset=utf-8"
 

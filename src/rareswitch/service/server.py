@@ -23,6 +23,8 @@ from rareswitch.service.openapi import pages
 from rareswitch.service.routes import EDGE_ROUTES, ROUTES
 from rareswitch.service.tokens import Tokens
 
+__all__ = ["ServerSettings", "application", "read_settings", "serve", "service_of", "tokens_path"]
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 #: Seconds in which the head of a request must have come, and for which work that was begun may go on at the end.
 HEAD, DRAIN = 10.0, 20

@@ -14,6 +14,8 @@ import msgspec
 from rareswitch.core import number, read_whole, replacing
 from rareswitch.errors import FileFormatError, ParameterError, did_you_mean, several
 
+__all__ = ["SCOPES", "Token", "Tokens"]
+
 Scope = Literal["read", "decide", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 #: What tokens begin with, so that scanners of code find those that leaked.

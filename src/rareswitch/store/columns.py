@@ -25,6 +25,8 @@ from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, 
 if TYPE_CHECKING:
     from rareswitch.store.store import Store
 
+__all__ = ["DecisionColumns", "Offers", "Slice"]
+
 #: Decisions of a slice at the most, without their context sets and with them.
 ROWS, OFFERS = 1 << 16, 1 << 11
 #: What is read of a decision, in the order in which its checksum counts it.

@@ -12,6 +12,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from rareswitch.errors import StoreError, UnreachableError
 from rareswitch.store.rows import DecisionRow, RewardRow, check_schema, statements
 
+__all__ = ["Job"]
+
 T = TypeVar("T")
 #: Rows that are committed together at the most, and calls that may wait for their turn.
 MOST_ROWS, MOST_WAITING = 20_000, 10_000

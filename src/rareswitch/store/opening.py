@@ -4,6 +4,8 @@ from rareswitch.errors import ParameterError
 from rareswitch.store.sqlite import MemoryStore, SqliteStore
 from rareswitch.store.store import Store
 
+__all__ = ["experiment_names", "open_store"]
+
 SQLITE, POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
 FILES = (".db", ".sqlite", ".sqlite3")
 

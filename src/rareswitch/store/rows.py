@@ -27,6 +27,8 @@ from rareswitch.core import IntArray
 from rareswitch.errors import StoreError
 from rareswitch.version import __version__
 
+__all__ = ["EARLIEST", "Counts", "DecisionRow", "Marks", "RewardRow", "Totals", "VersionRow", "reward_value"]
+
 Words = NDArray[np.uint64]
 #: The checksum of a row of which all words are 0.
 _NOTHING = 0x243F6A8885A308D3

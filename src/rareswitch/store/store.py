@@ -42,6 +42,8 @@ from rareswitch.store.rows import (
     of_rewards,
 )
 
+__all__ = ["Store"]
+
 K = TypeVar("K")
 #: Rows that may come before all is tallied anew.
 STEP = 5000

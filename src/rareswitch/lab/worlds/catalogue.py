@@ -18,6 +18,8 @@ from rareswitch.lab.worlds.movielens import MovieLensWorld
 from rareswitch.lab.worlds.sequence import SequenceWorld
 from rareswitch.lab.worlds.world import GaussianNoise, World
 
+__all__ = ["WORLDS", "NamedWorld", "make_world"]
+
 
 class WorldRequest(NamedTuple):
     """What a world is asked for."""

@@ -15,6 +15,8 @@ from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
 from rareswitch.lab.distributions import in_blocks
 from rareswitch.lab.worlds.world import Rounds
 
+__all__ = ["ClassificationWorld", "greedy_value"]
+
 #: Temperatures of the softmax that stands for the greedy policy, in units of the spread of its scores.
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)
 #: Steps of L-BFGS at each temperature.

@@ -13,6 +13,8 @@ from rareswitch.features import Features
 from rareswitch.lab.distributions import into_ball, normal_vectors
 from rareswitch.lab.worlds.world import ClickRewards, Rounds
 
+__all__ = ["RecordWorld"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class RareClicksWorld(ClickRewards):

@@ -24,6 +24,8 @@ from rareswitch.errors import ShapeError
 from rareswitch.lab.distributions import Sourced, in_blocks, into_ball, normal_vectors, unit_vectors
 from rareswitch.lab.worlds.world import ClickRewards, GaussianNoise, Noise, NoisyRewards, Rounds, check_ended
 
+__all__ = ["ActionsWorld", "AdaptiveTrialWorld", "ClickWorld", "LinearWorld"]
+
 #: Lengths of users are about 3; one above 10 comes once in 10^11 decisions.
 UNIT = 10.0
 

@@ -13,6 +13,8 @@ from rareswitch.core import FloatArray, IntArray, finite_array, number, read_onl
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.worlds.world import GaussianNoise, Noise, NoisyRewards, Rounds, check_ended
 
+__all__ = ["LowerBoundWorld", "every_instance", "switch_lower_bound", "theorem_range"]
+
 #: ``proof``: υ ≤ 1/10, what the paper's constants need. ``wide``: υ < 1/2, what positive gaps need.
 Regime = Literal["proof", "wide"]
 

@@ -12,6 +12,8 @@ from rareswitch.core import FloatArray, IntArray, Table, finite_array, frozen, r
 from rareswitch.errors import FileFormatError, ShapeError
 from rareswitch.lab.worlds.world import GaussianNoise, NoisyRewards, Rounds
 
+__all__ = ["MovieLensWorld"]
+
 #: What the folder holds: files and the columns that are read.
 FILES = {
     "users.csv": ("user_id", "age"),

@@ -17,6 +17,8 @@ from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.worlds.linear import direction
 from rareswitch.lab.worlds.world import NOISE, Noise, NoisyRewards, Rounds, check_ended
 
+__all__ = ["SequenceWorld"]
+
 #: An array, or none.
 Maybe = npt.ArrayLike | None
 #: How many entries of a mapped file are checked at a time.

@@ -29,6 +29,8 @@ from rareswitch.features import Arms, Encoded, Features, Field
 from rareswitch.lab.worlds.classification import COMPONENTS, ClassificationWorld, TableWorld, right_pays
 from rareswitch.lab.worlds.world import World
 
+__all__ = ["ChoiceWorld", "table_world"]
+
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from rareswitch.core import LARGEST_SCALE, BoolArray, FloatArray, normals, number, uniforms, whole
 from rareswitch.errors import InputError
 
+__all__ = ["CoinNoise", "GaussianNoise", "Noise", "Rounds", "UniformNoise", "World"]
+
 
 @dataclass(frozen=True)
 class Noise(ABC):
