@@ -131,7 +131,8 @@ def test_doors_import_what_modules_offer_and_hold_nothing_else(room: str) -> Non
     docstring, *imports = ast.parse((HOUSE / room / "__init__.py").read_text(encoding="utf-8")).body
     assert isinstance(docstring, ast.Expr)
     for node in imports:
-        assert isinstance(node, ast.ImportFrom) and node.module
+        assert isinstance(node, ast.ImportFrom)
+        assert node.module
         if [alias.name for alias in node.names] != ["*"]:  # a module, or a name of another package
             assert all(alias.asname == alias.name for alias in node.names)
             continue

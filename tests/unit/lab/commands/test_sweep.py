@@ -36,6 +36,7 @@ COMMANDS: dict[str, list[str]] = {
     "experiment create": ["fresh.db", "x", *CREATED],
     "experiment decide": ["STORE", "x", "--id", "r0", "--context", "[[1, 0]]"],
     "experiment reward": ["STORE", "x", "--id", "visit-1", "--value", "0", "--overwrite"],
+    "experiment activate": ["STORE", "x", "--id", "visit-1"],
     "experiment status": ["STORE", "x"],
     "experiment list": ["STORE"],
     "experiment end": ["STORE", "x"],
