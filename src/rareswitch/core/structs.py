@@ -1,6 +1,7 @@
 """The base of all reports: typed structs that print as text and as JSON; and the columns and shares of these texts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -10,10 +11,12 @@ import numpy as np
 from rareswitch.errors import MissingExtraError
 
 __all__ = ["SCHEMA_VERSION", "Result", "data_frame", "draw_result", "percent_text", "plain_number", "result_text"]
-__all__ += ["table"]
+__all__ += ["short_repr", "table"]
 
 #: Of what ``--json`` prints.
 SCHEMA_VERSION = 1
+#: Characters of the longest :func:`short_repr`, and of a value in it.
+LONGEST, LONGEST_VALUE = 400, 60
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,8 +26,43 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         """All of it as plain data, as JSON has it."""
         return dict(msgspec.to_builtins(self, str_keys=True, enc_hook=plain_number))
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
     def __str__(self) -> str:
         return result_text(self)
+
+
+def short_repr(value: Any) -> str:
+    """What a prompt shows of a struct or dataclass: its fields, where they are short; arrays by their shapes.
+
+    Fields that are None are left out, and the last ones where there is no room for all.
+
+    >>> class Answer(Result, frozen=True):
+    ...     value: float
+    ...     parts: tuple[float, ...]
+    >>> Answer(value=0.5, parts=(0.1,) * 100)
+    Answer(value=0.5, parts=<100>)
+    """
+    names = [part.name for part in fields(value) if part.repr] if is_dataclass(value) else value.__struct_fields__
+    text = ""
+    for name in names:
+        held = getattr(value, name)
+        part = "" if held is None else f"{', ' if text else ''}{name}={_brief(held)}"
+        if len(text) + len(part) > LONGEST:
+            text += ", …"
+            break
+        text += part
+    return f"{type(value).__name__}({text})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{' × '.join(map(str, value.shape))}>"
+    if isinstance(value, (str, int, float, np.generic)) or (isinstance(value, (tuple, list)) and len(value) < 4):
+        text = repr(value)
+        return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return f"<{len(value)}>" if isinstance(value, Sized) else f"{type(value).__name__}(…)"
 
 
 def result_text(result: object) -> str:

@@ -10,7 +10,7 @@ from operator import add
 
 import numpy as np
 
-from rareswitch.core import FloatArray, run_shards
+from rareswitch.core import FloatArray, run_shards, short_repr
 from rareswitch.errors import UnsuitableError
 from rareswitch.lab.simulate import Recorder, Run, check_run, draw_chunks
 from rareswitch.lab.worlds import World
@@ -47,6 +47,8 @@ class Collaboration:
     meetings: list[Meeting]
     #: SHA-256 of all chosen arms in the order of the decisions: equal digests, equal decisions.
     decisions: str
+
+    __repr__ = short_repr
 
     @property
     def parallel_time(self) -> int:

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rareswitch.core import short_repr
 from rareswitch.design import GOptimal
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab.sweep import Case, Sweep, learner_for, run_cases
@@ -233,6 +234,8 @@ class Contest(Sweep):
 
     #: By label, which is the learner of the runs.
     entrants: Mapping[str, Entrant]
+
+    __repr__ = short_repr
 
 
 def choose_entrants(

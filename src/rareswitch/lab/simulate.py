@@ -8,7 +8,7 @@ from operator import add
 
 import numpy as np
 
-from rareswitch.core import FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
+from rareswitch.core import FloatArray, IntArray, Sets, context_sets, finite_array, short_repr, vector, whole
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import InputError, ParameterError, UnsuitableError
 from rareswitch.lab.compiled import Walker, find_walker
@@ -43,6 +43,8 @@ class Run:
     #: Σ_t (expected reward of the best linear policy in hindsight - expected reward of the chosen arm): what is lost to
     #: what can be learned. Below 0 for a learner that beats it.
     linear_regret: float
+
+    __repr__ = short_repr
 
     def summary(self) -> dict[str, str | float]:
         """What ``--json`` prints."""

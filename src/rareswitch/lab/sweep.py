@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rareswitch.core import lock, opened_parquet, pyarrow, replacing, run_shards, seal_footer, whole
+from rareswitch.core import lock, opened_parquet, pyarrow, replacing, run_shards, seal_footer, short_repr, whole
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab.simulate import DrawnRounds, Run, check_length, simulate
 from rareswitch.lab.worlds import World
@@ -139,6 +139,8 @@ class Sweep:
     resumed: int
     #: Why a learner (by name) was not run in a world (by name): it is not made for it.
     skipped: dict[tuple[str, str], str]
+
+    __repr__ = short_repr
 
 
 def sweep(
@@ -311,6 +313,8 @@ class Tradeoff(Sweep):
 
     #: By cap, from few policies to many; None, the last, are the runs without one.
     runs: dict[int | None, list[Run]]  # type: ignore[assignment]
+
+    __repr__ = short_repr
 
 
 def tradeoff(

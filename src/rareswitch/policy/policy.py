@@ -23,6 +23,7 @@ from rareswitch.core import (
     read_whole,
     sealed,
     sets_of,
+    short_repr,
     stream_key,
     uniforms_at,
     whole,
@@ -52,6 +53,8 @@ class Decisions:
     policy_id: str
     #: (n, 2) the keys of the ids, as :func:`rareswitch.core.rng.id_keys` makes them, read-only.
     ids: KeyArray
+
+    __repr__ = short_repr
 
     def upto(self, count: int) -> Self:
         """The first ``count`` of these decisions."""
@@ -105,6 +108,8 @@ class Policy:
     min_propensity: MinPropensity | None = None
     #: The share of ids that keeps the arm that the caller names, whatever is learned; None: there is none.
     holdout: float | None = field(default=None, metadata={"sparse": True})
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
