@@ -25,11 +25,11 @@ from rareswitch.design import g_optimal
 from rareswitch.errors import CertificateError, RareswitchError
 from rareswitch.experiment import audit, create, open_experiment
 from rareswitch.experiment.update import Update
+from rareswitch.lab.reproduction.references.certificate import exact_certificate, regularized_max_leverage
+from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import load_policy
 from reference import hostile
-from reference.certificate import exact_certificate, regularized_max_leverage
-from reference.degenerate import FAMILIES, degenerate_set
 from reference.experiment_crowd import Crowd
 from reference.experiment_kills import MOMENTS, NOTED, Killed, occurrences
 from reference.experiment_play import Findings, Journal, Plan, look

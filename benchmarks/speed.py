@@ -42,11 +42,11 @@ from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, informati
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
+from rareswitch.lab.reproduction.references.designs import literal_algorithm_2
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, make_learner
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws, save_policy
-from reference.algorithm_2 import literal_algorithm_2
 from reference.postgres import database, server
 from yardsticks import NumpyLinUCB, batched_numpy, clarabel, open_loop_frank_wolfe
 

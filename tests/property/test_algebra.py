@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from rareswitch import Stats
 from rareswitch.core import FloatArray
 from rareswitch.design import g_optimal
-from reference.certificate import exact_certificate
+from rareswitch.lab.reproduction.references.certificate import exact_certificate
 
 entries = st.floats(-1.0, 1.0, allow_subnormal=False).map(lambda v: 0.0 if abs(v) < 1e-90 else v)
 small_sets = st.tuples(st.integers(1, 6), st.integers(1, 4)).flatmap(

@@ -5,13 +5,10 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 from unittest import mock
 
-import numpy as np
-
 from rareswitch.core import FloatArray, IntArray
 from rareswitch.lab import Run, simulate
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Learner, State
-from reference.switching import Problem
 
 simulation = importlib.import_module("rareswitch.lab.simulate")
 
@@ -61,11 +58,3 @@ def watched(learner: Learner, world: World, seed: int, *, walks: bool = True, **
             stack.enter_context(mock.patch.object(simulation, "find_walker", return_value=None))
         run = simulate(learner, world, seed=seed, **options)
     return Watched(arms, run.batch_ends[:-1].tolist(), run, loops[0].state)
-
-
-def problem(world: World, horizon: int, seed: int) -> Problem:
-    """The first rounds of a world laid out in full."""
-    drawn = world.draw(horizon, seed=seed)
-    available = np.ones(drawn.means.shape, dtype=np.bool_) if drawn.available is None else drawn.available
-    rewards = [world.rewards(drawn.means[:, arm], seed=seed) for arm in range(world.arms)]
-    return Problem(contexts=drawn.contexts, available=available, rewards=np.column_stack(rewards))

@@ -4,31 +4,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import ContextSets, FloatArray, IntArray
+from rareswitch.core import ContextSets, FloatArray
 from rareswitch.design import GOptimal, Sampler, core_identification, core_learning, staged_design, variation
 from rareswitch.design.distributional import Form
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Counterexample, Gaussian
+from rareswitch.lab.reproduction.references.designs import literal_core
 
 DIM, SAMPLE, LAM = 10, 100, 1e-6
 # the event of Section 6: the rare set is seen once among γ = 100
 UNLUCKY = np.repeat(np.arange(DIM), [1] + [11] * (DIM - 1))
-
-
-def literal_core(contexts: FloatArray, play: FloatArray, lam: float, threshold: float) -> tuple[IntArray, int]:
-    """Algorithm 4, one set at a time."""
-    gamma, _, dim = contexts.shape
-    inside = list(range(gamma))
-    for iteration in range(1, gamma + 2):
-        total = lam * np.eye(dim) + sum(
-            (play[i, k] / gamma) * np.outer(x, x) for i in inside for k, x in enumerate(contexts[i])
-        )
-        inverse = np.linalg.inv(total)
-        largest = {i: max(float(x @ inverse @ x) for x in contexts[i]) for i in inside}
-        if max(largest.values()) <= threshold:
-            return np.array(inside), iteration
-        inside = [i for i in inside if largest[i] <= threshold / 2]
-    raise AssertionError("the core must be found within as many iterations as there are sets")
 
 
 def chain(seed: int) -> ContextSets:

@@ -12,8 +12,8 @@ from rareswitch.errors import (
     ShapeError,
 )
 from rareswitch.lab.distributions import Gaussian
-from reference.certificate import exact_certificate, regularized_max_leverage
-from reference.degenerate import FAMILIES, degenerate_set
+from rareswitch.lab.reproduction.references.certificate import exact_certificate, regularized_max_leverage
+from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
 
 
 @pytest.mark.parametrize("family", FAMILIES)

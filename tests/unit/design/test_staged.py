@@ -7,7 +7,7 @@ from rareswitch.design import GOptimal, MixedSoftmax, Uniform, information, stag
 from rareswitch.design.distributional import Form
 from rareswitch.errors import ContextNormError, ParameterError
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
-from reference.algorithm_2 import literal_algorithm_2
+from rareswitch.lab.reproduction.references.designs import literal_algorithm_2
 
 SOURCES = [
     Gaussian(dim=1, arms=3),

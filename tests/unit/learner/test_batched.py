@@ -10,6 +10,7 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Gaussian, OneBig, VaryingArms
+from rareswitch.lab.reproduction.references.batched import SlowRun, slow_batched
 from rareswitch.lab.worlds import GaussianNoise, LinearWorld, World
 from rareswitch.learner import (
     AdaptiveGrid,
@@ -26,7 +27,6 @@ from rareswitch.learner import (
 from rareswitch.learner.rule import first_half
 from rareswitch.learner.settings import plain_settings
 from rareswitch.planning import known_regret, proved_rate
-from reference.batched import Trace, slow_batched
 from reference.loop import after, rows_for, rows_of, steps
 
 WORLDS: dict[str, World] = {
@@ -37,9 +37,9 @@ WORLDS: dict[str, World] = {
 NAMES = ["batch-linucb", "batch-linucb-kw", "batch-linucb-dg", "batch-linucb-dg-certified"]
 
 
-def play(learner: Learner, world: World, seed: int, chunk: int) -> Trace:
+def play(learner: Learner, world: World, seed: int, chunk: int) -> SlowRun:
     """The one loop, in chunks."""
-    trace = Trace()
+    trace = SlowRun()
     for before, done in steps(learner, world, seed, most=chunk):
         count = done.state.start - before.start
         rounds = world.draw(count, seed=seed, first=before.start)
@@ -51,7 +51,7 @@ def play(learner: Learner, world: World, seed: int, chunk: int) -> Trace:
     return trace
 
 
-def assert_same(trace: Trace, slow: Trace) -> None:
+def assert_same(trace: SlowRun, slow: SlowRun) -> None:
     assert trace.survivors == slow.survivors
     assert trace.arms == slow.arms
     assert trace.estimates
@@ -59,7 +59,7 @@ def assert_same(trace: Trace, slow: Trace) -> None:
         np.testing.assert_allclose(estimate, expected, rtol=1e-8, atol=1e-10)
 
 
-def printed(learner: Any, world: World, seed: int, sampler: Sampler, **settings: Any) -> Trace:
+def printed(learner: Any, world: World, seed: int, sampler: Sampler, **settings: Any) -> SlowRun:
     """The same by the slow reference."""
     level = learner.parts.rule.intervals
     return slow_batched(

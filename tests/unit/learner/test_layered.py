@@ -10,19 +10,26 @@ import pytest
 from rareswitch import simulate
 from rareswitch.core import FloatArray, context_sets
 from rareswitch.errors import ParameterError, UnsuitableError
+from rareswitch.lab.reproduction.references.switching import (
+    SlowSteps,
+    WorldTable,
+    algorithm_6,
+    ridge_intervals,
+    sup_linear,
+    truncated_intervals,
+)
 from rareswitch.lab.rivals import SupLinRel
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import RarelySwitchSupLinUCB, SupLinUCB
 from rareswitch.learner.rule import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy
 from reference.loop import rows_of
-from reference.switching import Played, algorithm_6, ridge_intervals, sup_linear, truncated_intervals
-from reference.watch import NOISE, PLACES, Watched, place, problem, sized, watched
+from reference.watch import NOISE, PLACES, Watched, place, sized, watched
 
 HORIZON = 1000
 
 
-def compare(found: Watched, expected: Played, horizon: int = HORIZON) -> None:
+def compare(found: Watched, expected: SlowSteps, horizon: int = HORIZON) -> None:
     assert found.arms == expected.arms
     assert found.switches == [t for t in expected.switches if t < horizon]
 
@@ -32,7 +39,7 @@ def compare(found: Watched, expected: Played, horizon: int = HORIZON) -> None:
 def test_rarely_switch_is_algorithm_6(where: str, growth: float) -> None:
     world = place(where)
     found = watched(sized(RarelySwitchSupLinUCB, world, growth=growth, confidence=0.8), world, 3)
-    compare(found, algorithm_6(problem(world, HORIZON, 3), growth=growth, first=lambda _: 0.8, multiplier=0.8))
+    compare(found, algorithm_6(WorldTable.of(world, HORIZON, 3), growth=growth, first=lambda _: 0.8, multiplier=0.8))
     assert all(stats.count > 10 for stats in found.state.sums)  # each layer has had its say
 
 
@@ -61,7 +68,7 @@ def test_rarely_switch_has_the_widths_of_its_mode(mode: Any) -> None:
         assert many.parts.rule.level.multiplier == pytest.approx(NOISE * over_net + 1.0)
     compare(
         watched(sized(RarelySwitchSupLinUCB, world, confidence=mode, delta=0.1), world, 1),
-        algorithm_6(problem(world, horizon, 1), growth=2.0, first=first, multiplier=multiplier),
+        algorithm_6(WorldTable.of(world, horizon, 1), growth=2.0, first=first, multiplier=multiplier),
     )
 
 
@@ -69,7 +76,7 @@ def test_rarely_switch_has_the_widths_of_its_mode(mode: Any) -> None:
 def test_suplinucb_steps_as_printed(where: str) -> None:
     world = place(where)
     found = watched(sized(SupLinUCB, world, confidence=0.25, ridge=0.7), world, 2)
-    expected = sup_linear(problem(world, HORIZON, 2), ridge_intervals(0.7, 0.25))
+    expected = sup_linear(WorldTable.of(world, HORIZON, 2), ridge_intervals(0.7, 0.25))
     assert found.arms == expected.arms
     assert found.run.policies == 1 + sum(t < HORIZON for t in expected.switches)
     assert sum(stats.count > 0 for stats in found.state.sums) >= 3
@@ -79,7 +86,7 @@ def test_suplinucb_steps_as_printed(where: str) -> None:
 def test_suplinrel_steps_as_printed(where: str) -> None:
     world = place(where)
     found = watched(sized(SupLinRel, world, 400, confidence=0.2, norm=0.3), world, 2)
-    compare(found, sup_linear(problem(world, 400, 2), truncated_intervals(0.2, 0.3)), 400)
+    compare(found, sup_linear(WorldTable.of(world, 400, 2), truncated_intervals(0.2, 0.3)), 400)
     assert sum(stats.count > 0 for stats in found.state.sums) >= 2
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from rareswitch.core import FloatArray
+from rareswitch.lab.reproduction.references.switching import WorldTable, optimist
 from rareswitch.learner import OFUL, LinUCB, LinUCBGrid
 from rareswitch.policy import Optimistic
 from reference.loop import rows_of
-from reference.switching import optimist
-from reference.watch import NOISE, PLACES, place, problem, sized, watched
+from reference.watch import NOISE, PLACES, place, sized, watched
 
 HORIZON = 1000
 
@@ -28,7 +28,7 @@ def tight(ridge: float, delta: float) -> Callable[[FloatArray], float]:
 @pytest.mark.parametrize("growth", [1.2, 2.0, 8.0])
 def test_oful_changes_when_the_determinant_has_grown(where: str, growth: float) -> None:
     world = place(where)
-    expected = optimist(problem(world, HORIZON, 5), ridge=0.5, growth=growth, multiplier=lambda _: 0.7)
+    expected = optimist(WorldTable.of(world, HORIZON, 5), ridge=0.5, growth=growth, multiplier=lambda _: 0.7)
     found = watched(sized(OFUL, world, growth=growth, confidence=0.7, ridge=0.5), world, 5)
     assert found.arms == expected.arms
     assert found.switches == [t for t in expected.switches if t < HORIZON]
@@ -37,7 +37,7 @@ def test_oful_changes_when_the_determinant_has_grown(where: str, growth: float) 
 @pytest.mark.parametrize("where", PLACES)
 def test_linucb_steps_as_printed(where: str) -> None:
     world = place(where)
-    expected = optimist(problem(world, HORIZON, 2), ridge=0.3, growth=1.0, multiplier=tight(0.3, 0.1))
+    expected = optimist(WorldTable.of(world, HORIZON, 2), ridge=0.3, growth=1.0, multiplier=tight(0.3, 0.1))
     found = watched(sized(LinUCB, world, delta=0.1, ridge=0.3), world, 2)
     assert found.arms == expected.arms
     assert found.run.policies == HORIZON

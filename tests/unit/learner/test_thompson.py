@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from rareswitch.core import inverse_root
+from rareswitch.lab.reproduction.references.switching import WorldTable, thompson
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchedThompsonSampling, StaleThompsonSampling, ThompsonSampling
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, steps
-from reference.switching import thompson
-from reference.watch import problem, watched
+from reference.watch import watched
 
 NOISE, HORIZON = 0.4, 800
 
@@ -22,7 +22,7 @@ def test_thompson_steps_as_printed(where: str) -> None:
     learner = ThompsonSampling(
         dim=world.dim, arms=world.arms, horizon=HORIZON, noise=NOISE, scale=0.8, ridge=0.3, seed=11
     )
-    expected = thompson(problem(world, HORIZON, 2), ridge=0.3, scale=0.8 * NOISE, seed=11)
+    expected = thompson(WorldTable.of(world, HORIZON, 2), ridge=0.3, scale=0.8 * NOISE, seed=11)
     found = watched(learner, world, 2)
     assert found.arms == expected.arms
     assert found.run.policies == HORIZON

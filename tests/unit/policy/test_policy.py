@@ -14,10 +14,10 @@ from rareswitch.core import FloatArray, id_keys
 from rareswitch.design import Argmax, GOptimal, MixedArgmax, Sampler, Uniform
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, VaryingArms
+from rareswitch.lab.reproduction.references.batched import eliminated, flags_of
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.policy.samplers import widest
-from reference.batched import eliminated, mask
 
 DIM, ARMS = 4, 9
 
@@ -44,7 +44,7 @@ def test_survivors_are_those_of_the_printed_rule() -> None:
         left = np.flatnonzero(available).tolist()
         for k, s in enumerate((1, 2, 3)):
             left = eliminated(x, left, parts[k].estimate, precision(s, 40 * 3**k), 2.5)
-        np.testing.assert_array_equal(found, mask(ARMS, left))
+        np.testing.assert_array_equal(found, flags_of(ARMS, left))
         sizes.add(len(left))
     assert len(sizes) > 2  # the eliminations do something, and not always the same
 

@@ -1,9 +1,7 @@
-"""Algorithms 1, KW and 5 as printed, one decision at a time: the reference for the batched learners."""
+"""Algorithms 1, KW and 5 as printed, one decision at a time: for the batched learners."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +11,7 @@ from rareswitch.lab.worlds import World
 
 
 @dataclass
-class Trace:
+class SlowRun:
     """What the slow algorithm did."""
 
     arms: list[int] = field(default_factory=list)
@@ -32,13 +30,13 @@ def slow_batched(
     first_sampler: Sampler,
     designer: str | None = None,
     warm_batches: int = 0,
-) -> Trace:
+) -> SlowRun:
     """The elimination framework of Section 4 with a fixed sampler, or Algorithm 5 with a ``designer``.
 
     ``designer`` is "core" or "certified"; then a fair coin, tossed for each decision, puts it into the half 𝒜 or ℬ. The
     designer sees the sets of ℬ in an order that is drawn too, which matters to the last digits alone.
     """
-    trace = Trace()
+    trace = SlowRun()
     dim, horizon = world.dim, ends[-1]
     sampler = first_sampler
     start = 0
@@ -51,7 +49,9 @@ def slow_batched(
             available = [i for i in range(len(x)) if rounds.available is None or rounds.available[0, i]]
             for theta, other in zip(trace.estimates, trace.precisions, strict=True):
                 available = eliminated(x, available, theta, other, alpha)
-            arm = draw(sampler.probabilities(x, mask(len(x), available)), float(uniforms(seed, "decide", t, 1)[0, 0]))
+            arm = drawn_arm(
+                sampler.probabilities(x, flags_of(len(x), available)), float(uniforms(seed, "decide", t, 1)[0, 0])
+            )
             reward = float(world.rewards(rounds.means[0, [arm]], seed=seed, first=t)[0])
             trace.arms.append(arm)
             trace.survivors.append(available)
@@ -64,12 +64,14 @@ def slow_batched(
         theta = np.linalg.inv(precision) @ moment
         if designer is not None and design_sets and end < horizon:
             design_sets.sort(key=lambda drawn: drawn[0])
-            kept = [(x, eliminated(x, available, theta, precision, alpha)) for _, x, available in design_sets]
-            contexts = np.array([x for x, _ in kept])
-            masks = np.array([mask(len(x), available) for x, available in kept])
-            learners: dict[str, Callable[..., Any]] = {"core": core_learning, "certified": frank_wolfe_design}
-            told = {"arms": world.arms} if designer == "core" else {}  # α = log K, whatever survives
-            sampler = learners[designer](contexts, masks, regularization=1.0 / horizon, **told).policy
+            remaining = [(x, eliminated(x, available, theta, precision, alpha)) for _, x, available in design_sets]
+            contexts = np.array([x for x, _ in remaining])
+            masks = np.array([flags_of(len(x), available) for x, available in remaining])
+            lam = 1.0 / horizon
+            if designer == "core":  # α = log K, whatever survives
+                sampler = core_learning(contexts, masks, regularization=lam, arms=world.arms).policy
+            else:
+                sampler = frank_wolfe_design(contexts, masks, regularization=lam).policy
         trace.estimates.append(theta)
         trace.precisions.append(precision)
         start = end
@@ -86,13 +88,14 @@ def eliminated(
     return [i for i in available if all(estimate[i] + width[i] >= estimate[j] - width[j] for j in available)]
 
 
-def mask(count: int, available: list[int]) -> BoolArray:
+def flags_of(count: int, available: list[int]) -> BoolArray:
+    """(K,) true at the available arms."""
     flags = np.zeros(count, dtype=np.bool_)
     flags[available] = True
     return flags
 
 
-def draw(probabilities: FloatArray, u: float) -> int:
+def drawn_arm(probabilities: FloatArray, u: float) -> int:
     """The first arm at which the running sum of probabilities exceeds u."""
     total = 0.0
     for i, p in enumerate(probabilities):

@@ -1,11 +1,15 @@
 """What the certificate of a design claims, computed from the weights in 70 digits."""
 
-from typing import Any
-
-import mpmath
 import numpy as np
 
 from rareswitch.core import FloatArray
+from rareswitch.errors import MissingExtraError
+
+try:
+    import mpmath
+except ImportError as error:
+    problem = "leverages in extended precision need mpmath"
+    raise MissingExtraError(f"{problem}. Install it with: pip install 'rareswitch[reproduce]'") from error
 
 RANK_TOLERANCE = 1e-13
 DIGITS = 70
@@ -25,7 +29,7 @@ def exact_certificate(arms: FloatArray, weights: FloatArray) -> tuple[float, int
         rest = _exact(arms / scales)
         squares = [sum(v * v for v in row) for row in rest]
         counted = [i for i in range(count) if squares[i] > 0]
-        coordinates: list[list[Any]] = []
+        coordinates: list[list[mpmath.mpf]] = []
         while True:
             lengths = [sum(v * v for v in row) for row in rest]
             residual = max((mpmath.sqrt(lengths[i] / squares[i]) for i in counted), default=mpmath.mpf(0))
@@ -49,11 +53,11 @@ def regularized_max_leverage(arms: FloatArray, weights: FloatArray, epsilon: flo
         return _max_leverage([[v / scale for v in row] for row in _exact(arms)], weights, epsilon)
 
 
-def _exact(arms: FloatArray) -> list[list[Any]]:
+def _exact(arms: FloatArray) -> list[list["mpmath.mpf"]]:
     return [[mpmath.mpf(float(v)) for v in row] for row in arms]
 
 
-def _max_leverage(rows: list[list[Any]], weights: FloatArray, epsilon: float) -> float:
+def _max_leverage(rows: list[list["mpmath.mpf"]], weights: FloatArray, epsilon: float) -> float:
     dim = len(rows[0])
     moment = mpmath.matrix(dim, dim)
     for j in range(dim):
