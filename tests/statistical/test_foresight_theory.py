@@ -1,4 +1,4 @@
-"""The theorem of docs/understand/foresight.md: its steps and its bound, seen in seeded runs."""
+"""The theorem of docs/reference/foresight.md: its steps and its bound, seen in seeded runs."""
 
 import math
 from itertools import pairwise

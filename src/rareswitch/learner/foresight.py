@@ -92,7 +92,7 @@ class Foresight(Learner):
     afterwards (:mod:`rareswitch.belief.planning`). The last batch is greedy.
 
     A share ``design_share`` of decisions comes from the G-optimal design of the arms that confidence intervals leave.
-    It keeps propensities positive on that design, and bounds a worst case: see docs/understand/foresight.md.
+    It keeps propensities positive on that design, and bounds a worst case: see docs/reference/foresight.md.
 
     The plan is for the decisions to come as they are forecast then: ``next(…, forecast=…)``. Without a horizon,
     an update is advised whenever the decisions have grown 2.5-fold, and the plan looks two batches past the next one.
@@ -167,7 +167,7 @@ class Foresight(Learner):
         return self.noise_bound is None and (self.rewards == "binary" or (self.rewards is None and self.has_level))
 
     def proved_intervals(self, grid: Clock) -> Intervals | None:
-        """Those of the theorem in docs/understand/foresight.md, where a bound on the noise is known."""
+        """Those of the theorem in docs/reference/foresight.md, where a bound on the noise is known."""
         if self.noise_bound is None:
             return None
         if self.discount < 1.0:

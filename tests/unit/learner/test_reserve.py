@@ -116,7 +116,7 @@ def test_the_schedule_is_the_cheapest_of_those_that_hold_back() -> None:
 
 @pytest.mark.parametrize(("policies", "reserve", "price"), [(8, 2, 1.10), (16, 4, 1.04)])
 def test_what_holding_back_costs_where_nothing_changes(policies: int, reserve: int, price: float) -> None:
-    """As docs/understand/foresight.md has it, where a batch from a to b costs (b - a)/a."""
+    """As docs/how-to/changing.md has it, where a batch from a to b costs (b - a)/a."""
     kept, usual = (
         sum((b - a) / a for a, b in pairwise(np.cumsum(learner.clock.begin())))
         for learner in (
