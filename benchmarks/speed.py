@@ -447,17 +447,15 @@ def evaluate(setup: Setup) -> Iterator[Row]:
     count = setup.pick(1_000_000, 20_000)
     with tempfile.TemporaryDirectory() as name:
         exported(Path(name), count)
-        runs = {
-            kind: np.median([in_process(EVALUATE, name, kind) for _ in range(setup.pick(7, 2))], axis=0)
-            for kind in ("numpy", "dr", "ips")
-        }
-    ratio = runs["dr"][0] / runs["numpy"][0]
+        kinds = ("numpy", "dr", "ips")  # in turn, as other work on the machine slows all of them
+        rounds = np.array([[in_process(EVALUATE, name, kind) for kind in kinds] for _ in range(setup.pick(7, 2))])
+    runs, ratio = dict(zip(kinds, np.median(rounds, axis=0), strict=True)), np.median(rounds[:, 1, 0] / rounds[:, 0, 0])
     yield Row(
         what=f"an evaluation of {count:,} decisions, d = {DIM}, {EVALUATE_ARMS} arms, against NumPy with IPS alone",
         measured=f"{runs['dr'][0]:.2f} s and {runs['dr'][1]:.0f} MiB against {runs['numpy'][0]:.2f} s and "
         f"{runs['numpy'][1]:.0f} MiB",
         ratio=f"{ratio:.2f}×",
-        must=at_most(ratio, 3.0),
+        must=at_most(float(ratio), 2.0),
     )
     apart = abs(runs["ips"][2] - runs["numpy"][2])
     yield Row(what="IPS of both", measured=f"{apart:.1e} apart", must=at_most(apart, 1e-10, ""))

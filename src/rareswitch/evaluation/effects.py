@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, number
+from rareswitch.core import FloatArray, number
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Always, Playable, Played, played
@@ -239,9 +239,8 @@ def _effect(scores: Scores, arm: str, against: str, group: str | None, level: fl
         reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
     parts, terms, used, alone = [], list[BatchMean](), list[Columns](), list[BatchMean]()
     for batch, faults in left_out.items():
-        at: BoolArray = which & (scores.batches == batch)
         why = "; ".join(faults)
-        mine, its = (scores.columns(f"{sign}{arm}", at) for sign in "+-")
+        mine, its = (scores.columns(f"{sign}{arm}", batch, which) for sign in "+-")
         columns = mine._replace(weights=mine.weights - its.weights, expected=mine.expected - its.expected)
         term = term_of(row_scores("dr", columns))
         spread = sum(supports[batch].spread for supports in sides.values())

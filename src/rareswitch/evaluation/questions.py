@@ -102,8 +102,7 @@ class Question:
     @cached_property
     def columns(self) -> dict[int, Columns]:
         """By batch."""
-        scores = self.scores
-        return {batch: scores.columns(self.name, self.which & (scores.batches == batch)) for batch in self.known}
+        return {batch: self.scores.columns(self.name, batch, self.which) for batch in self.known}
 
     @cached_property
     def _judged(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -170,13 +169,20 @@ class Question:
         above = sum(share * float((columns.weights * columns.rewards).mean()) for share, columns in parts)
         return above, sum(share * float(columns.weights.mean()) for share, columns in parts)
 
-    def rows(self, batch: int, estimator: Estimator) -> FloatArray:
-        """(n,) the scores of the rows of a batch."""
-        return row_scores(estimator, self.columns[batch], self._ratio if estimator == "snips" else None)
+    def _rows_by(self, estimator: Estimator) -> dict[int, FloatArray]:
+        """By batch that can answer, the scores of its rows (n,)."""
+        ratio = self._ratio if estimator == "snips" else None
+        return {batch: row_scores(estimator, self.columns[batch], ratio) for batch in self.able}
 
-    def term(self, batch: int, estimator: Estimator) -> BatchMean:
-        """What a batch says of the value."""
-        return term_of(self.rows(batch, estimator))
+    @cached_property
+    def rows(self) -> dict[int, FloatArray]:
+        """By batch that can answer, the scores of its rows (n,)."""
+        return self._rows_by(self.settings.estimator)
+
+    @cached_property
+    def terms(self) -> dict[int, BatchMean]:
+        """By batch that can answer, what it says of the value."""
+        return {batch: term_of(rows) for batch, rows in self.rows.items()}
 
     def carries(self, batch: int) -> bool:
         """Whether a batch says something by itself."""
@@ -184,8 +190,10 @@ class Question:
 
     def value(self, estimator: Estimator, *, anytime: bool) -> Interval:
         """The value by an estimator, for one look or for all of them."""
-        shares, settings = self.shares(self.settings.pooling), self.settings
-        terms = [self.term(batch, estimator).scaled(share) for batch, share in shares.items()]
+        settings, of = self.settings, self.terms
+        if estimator != settings.estimator:
+            of = {batch: term_of(rows) for batch, rows in self._rows_by(estimator).items()}
+        terms = [of[batch].scaled(share) for batch, share in self.shares(settings.pooling).items()]
         interval = settings.interval(terms, more=self._missed, anytime=anytime)
         if anytime and settings.bounds is not None:
             low, high = settings.bounds
@@ -198,20 +206,18 @@ class Question:
     def naive(self) -> Interval:
         """As if all rows were one sample, by SNIPS."""
         parts = [self.columns[batch] for batch in self.able]
-        return iid(
-            row_scores("snips", Columns(*map(np.concatenate, zip(*parts, strict=True)))), level=self.settings.level
-        )
+        columns = Columns(*map(np.concatenate, zip(*parts, strict=True))) if parts[1:] else parts[0]
+        return iid(row_scores("snips", columns), level=self.settings.level)
 
     def drift(self) -> float:
         """The p-value of all batches having the same value."""
-        able = filter(self.carries, self.able)
-        return drift_p_value([self.term(batch, self.settings.estimator) for batch in able])
+        return drift_p_value([self.terms[batch] for batch in self.able if self.carries(batch)])
 
     def outliers(self) -> list[str]:
         """That a single decision holds most of the variance of the value."""
         parts = []
         for batch, share in self.shares(self.settings.pooling).items():
-            rows = self.rows(batch, self.settings.estimator)
+            rows = self.rows[batch]
             parts.append((share / len(rows) * rows, self.columns[batch].rewards))
         return outlier_cautions(parts, bounded=self.settings.bounds is not None)
 
@@ -237,7 +243,7 @@ class Question:
         for batch, columns in self.columns.items():
             value = np.zeros(len(columns.rewards))
             if batch in shares:
-                value = shares[batch] * self.rows(batch, self.settings.estimator)
+                value = shares[batch] * self.rows[batch]
             parts.append((value, self.traffic[batch] * columns.rewards))
         return parts
 
@@ -299,7 +305,7 @@ def question_of(scores: Scores, name: str, settings: Settings) -> Question:
 
 def earned(scores: Scores, settings: Settings) -> Interval:
     """What was earned a decision, over all batches."""
-    parts = [scores.rewards[scores.batches == batch] for batch in np.unique(scores.batches).tolist()]
+    parts = [scores.rewards[scores.rows_of(batch)] for batch in np.flatnonzero(np.bincount(scores.batches)).tolist()]
     terms = [term_of(part).scaled(len(part) / len(scores.rewards)) for part in parts]
     return settings.bounded(replace(settings, questions=1).interval(terms))
 
@@ -323,7 +329,7 @@ def lift(scores: Scores, baseline: str, settings: Settings, *, holdout: float | 
         counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
         which &= (counts >= _FEW * counts.sum())[scores.batches]
         few = int(counts.sum()) - int(which.sum())
-        parts_of = {batch: scored.weights[which & (scores.batches == batch)] for batch in whole.known}
+        parts_of = {batch: scored.weights[scores.rows_of(batch, which)] for batch in whole.known}
         known_of = {b: Support.of(w, candidate=np.ones((len(w), 1))) for b, w in parts_of.items() if len(w)}
         week_lift = replace(whole, which=which, known=known_of, alone=True).difference(
             f"week of {monday:%Y-%m-%d}", "baseline"
@@ -394,7 +400,7 @@ def value_of(question: Question, log: Source) -> Value:
 
 def _batch_value(question: Question, batch: int, answers: bool) -> BatchValue:
     support, nothing = question.known[batch], float("nan")
-    term = question.term(batch, question.settings.estimator) if answers else None
+    term = question.terms[batch] if answers else None
     return BatchValue(
         batch=batch,
         name=question.scores.batch_names[batch],

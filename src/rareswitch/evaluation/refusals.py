@@ -239,11 +239,11 @@ def few_rewards(rewards: FloatArray, weights: FloatArray) -> tuple[str, ...]:
             f"All {len(rewards):,} rewards are {smallest:g}: they do not vary, and nothing tells how sure a value is. "
             "Wait for other rewards.",
         )
-    counts = {}
+    counts, squared = {}, weights * weights
     for common in (0.0, smallest, largest):
-        informative = weights[rewards != common]
-        total, squares = float(informative.sum()), float(informative @ informative)
-        shared = total * float(weights.sum()) / float(weights @ weights) if total > 0.0 else 0.0
+        informative = (rewards != common).astype(np.float64)
+        total, squares = float(informative @ weights), float(informative @ squared)
+        shared = total * float(weights.sum()) / float(squared.sum()) if total > 0.0 else 0.0
         counts[common] = min(shared, total**2 / squares) if squares > 0.0 else 0.0
     common = min(counts, key=lambda reward: counts[reward])
     if counts[common] < LEAST_REWARDS:

@@ -276,7 +276,10 @@ class Scored:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scores:
-    """The result of one pass over a log: columns of the decisions with a reward of which all arms are known."""
+    """The result of one pass over a log: columns of the decisions with a reward of which all arms are known.
+
+    The rows of a batch stand together, in the order of the batches.
+    """
 
     batch_names: tuple[str, ...]
     candidates: Mapping[str, Scored]
@@ -302,10 +305,18 @@ class Scores:
         """Decisions with a reward."""
         return len(self.rewards)
 
-    def columns(self, name: str, which: BoolArray) -> Columns:
-        """Those of a candidate, of some decisions (n,)."""
-        scored = self.candidates[name]
-        return Columns(self.rewards[which], scored.weights[which], self.predicted[which], scored.expected[which])
+    def rows_of(self, batch: int, which: BoolArray | None = None) -> slice | IntArray:
+        """The rows of a batch, of some decisions (n,) or of all."""
+        begin, end = np.searchsorted(self.batches, [batch, batch + 1]).tolist()
+        if which is None or which[begin:end].all():
+            return slice(begin, end)
+        rows: IntArray = begin + np.flatnonzero(which[begin:end])
+        return rows
+
+    def columns(self, name: str, batch: int, which: BoolArray) -> Columns:
+        """Those of a candidate, of the decisions of a batch that are some of these (n,)."""
+        scored, rows = self.candidates[name], self.rows_of(batch, which)
+        return Columns(self.rewards[rows], scored.weights[rows], self.predicted[rows], scored.expected[rows])
 
 
 def score(
@@ -374,14 +385,15 @@ def score(
     if calibration is not None and calibration.stops:
         mismatch = mismatch or calibration.words
     rewards, chosen, numbers, when, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order: slice | IntArray = slice(None) if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
     return Scores(
         batch_names=tuple(source.batch_names),
-        candidates={name: scorer.scored() for name, scorer in scorers.items()},
-        rewards=rewards,
-        predicted=chosen,
-        batches=numbers,
-        times=when,
-        labels=label,
+        candidates={name: scorer.scored(order) for name, scorer in scorers.items()},
+        rewards=rewards[order],
+        predicted=chosen[order],
+        batches=numbers[order],
+        times=when[order],
+        labels=label[order],
         decisions=decisions,
         known=known,
         waiting=waiting,
@@ -449,9 +461,9 @@ class _Scorer:
             if support.count:
                 self._supports[cell] = self._supports[cell] + support if cell in self._supports else support
 
-    def scored(self) -> Scored:
-        """The scored rows."""
-        weights, expected, applies = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+    def scored(self, order: slice | IntArray) -> Scored:
+        """The scored rows, in this order."""
+        weights, expected, applies = (np.concatenate(column)[order] for column in zip(*self._parts, strict=True))
         return Scored(
             weights=weights,
             expected=expected,

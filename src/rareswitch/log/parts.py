@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rareswitch.core import (
     EXACT,
@@ -37,6 +38,8 @@ from rareswitch.learner import Learner
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
+
+N = TypeVar("N", bound=np.generic)
 
 __all__ = ["log_schema"]
 
@@ -266,7 +269,7 @@ class Block(NamedTuple):
         self.check_present("policy")
         column = self.batch.column("policy")
         names = column.dictionary.to_pylist()
-        rows = np.bincount(column.indices.to_numpy(), minlength=len(names)).tolist()
+        rows = np.bincount(numbers_of(column.indices, np.int64), minlength=len(names)).tolist()
         for name, count in zip(names, rows, strict=True):
             named = not known or name in known or name in counts or len(counts) < MOST_POLICIES
             if count:
@@ -284,7 +287,7 @@ class Block(NamedTuple):
         """(n,) the number of the policy of each row; -1 where it is not known."""
         column = self.batch.column("policy")
         numbers = np.array([known.get(name, -1) for name in column.dictionary.to_pylist()] or [-1], dtype=np.int64)
-        return np.asarray(numbers[column.indices.to_numpy()])
+        return np.asarray(numbers[numbers_of(column.indices, np.int64)])
 
     def keys(self) -> KeyArray:
         """(n, 2) the keys of the ids; stores keep these themselves."""
@@ -297,7 +300,7 @@ class Block(NamedTuple):
                 raise FileFormatError(f"{self.source}: {error}") from error
         column = self.batch.column("id")
         if pa.types.is_int64(column.type):
-            ids = column.to_numpy()
+            ids = numbers_of(column, np.int64)
             self.refuse(ids < 0, "has a negative id", "A number as id is at least 0: write others as strings.")
             return id_keys(ids)
         texts = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
@@ -336,7 +339,7 @@ class Block(NamedTuple):
         if hasattr(column, "offsets"):  # else they have a fixed size, which the schema says
             sizes = self.sizes("features")
             self.refuse(sizes != dim, lambda at: f"has {sizes[at]} features", rule)
-        return np.asarray(column.flatten().to_numpy(zero_copy_only=False).reshape(-1, dim))
+        return numbers_of(column.flatten(), np.float64).reshape(-1, dim)
 
     def rewards(self) -> FloatArray:
         """(n,) NaN where they are null."""
@@ -345,8 +348,8 @@ class Block(NamedTuple):
         if pa.types.is_integer(column.type):
             whole, rule = column.fill_null(0).to_numpy(), "Beyond 2^53 whole numbers lose digits: use other units."
             self.refuse((whole > EXACT) | (whole < -EXACT), lambda at: f"has the reward {whole[at]}", rule)
-        column = column.cast(pa.float64(), safe=False)
-        values = column.to_numpy(zero_copy_only=False)
+        floats = column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
+        values = numbers_of(floats, np.float64)
         if not np.isfinite(values).all():
             odd = ~np.isfinite(values) & np.asarray(column.is_valid())
             self.refuse(odd, lambda at: f"has the reward {values[at]}", "Write null where a reward is not known.")
@@ -361,7 +364,7 @@ class Block(NamedTuple):
             timestamps = pa.types.is_timestamp(column.type)
             if timestamps:
                 column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).cast(pa.float64())
-            seconds = np.asarray(column.to_numpy(zero_copy_only=False)) / (1e6 if timestamps else 1.0)
+            seconds = numbers_of(column, np.float64) / (1e6 if timestamps else 1.0)
         if needed:
             rule = f"An attribution window needs the column '{name}' of every decision."
             self.refuse(~np.isfinite(seconds), f"has no {name}", rule)
@@ -369,7 +372,7 @@ class Block(NamedTuple):
 
     def propensities(self) -> FloatArray:
         """(n,) above 0, and at most 1."""
-        values = self.batch.column("propensity").to_numpy()
+        values = numbers_of(self.batch.column("propensity"), np.float64)
         bad = ~((values > 0.0) & (values <= 1.0))
         self.refuse(bad, lambda at: f"has the propensity {values[at]}", "It must be above 0 and at most 1.")
         return read_only(values)
@@ -395,7 +398,7 @@ class Block(NamedTuple):
         if not self.has("contexts"):
             return np.zeros(0, dtype=np.int64)
         column = self.batch.column("contexts")
-        rows, ends = np.flatnonzero(column.is_valid()), bounds(column)
+        rows, ends = present_rows(column), bounds(column)
         sizes = ends[rows + 1] - ends[rows]
         Block(self.source, self.numbers[rows], None).refuse(
             (sizes == 0) | (sizes % dim != 0),
@@ -409,7 +412,7 @@ class Block(NamedTuple):
         column = self.batch.column(name)
         sizes, wanted = self.sizes(name), width * offered.sum(axis=1)
         self.refuse(sizes != wanted, lambda at: f"has {sizes[at]} numbers of {name}, not {wanted[at]}", ONE_ORDER)
-        flat = np.ascontiguousarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+        flat = numbers_of(column.flatten(), np.float64)
         flat = flat.reshape(-1, width)
         if not sound(flat):
             arms = Block(self.source, np.repeat(self.numbers, sizes // width), None)
@@ -486,7 +489,7 @@ class Block(NamedTuple):
         if len(rows):
             column = self.batch.column("contexts").take(rows)
             ends = bounds(column)
-            flat = column.flatten().to_numpy(zero_copy_only=False)
+            flat = numbers_of(column.flatten(), np.float64)
             if not sound(flat):
                 arms = Block(self.source, np.repeat(self.numbers[rows], np.diff(ends)), None)
                 arms.check_numbers(flat[:, None], np.zeros(len(flat)), "contexts")
@@ -507,8 +510,18 @@ def sound(numbers: FloatArray) -> bool:
         return bool(np.dot(flat, flat) <= LARGEST_SCALE**2)
 
 
+def numbers_of(column: "pa.Array", kind: type[N]) -> NDArray[N]:
+    """The numbers of a column, NaN where they are null: without a copy where none is, as Arrow's own loads pandas."""
+    return np.asarray(column.to_numpy(zero_copy_only=False) if column.null_count else np.from_dlpack(column), kind)
+
+
+def present_rows(column: "pa.Array") -> IntArray:
+    """The rows in which there is something."""
+    return np.flatnonzero(column.is_valid()) if column.null_count else np.arange(len(column))
+
+
 def bounds(column: "pa.Array") -> IntArray:
     """(n + 1,) where each list begins among the values of a column."""
     if hasattr(column, "offsets"):
-        return np.asarray(column.offsets.to_numpy(zero_copy_only=False))
+        return numbers_of(column.offsets, np.int64)
     return np.asarray((column.offset + np.arange(len(column) + 1)) * column.type.list_size)
