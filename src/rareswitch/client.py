@@ -13,7 +13,7 @@ import msgspec
 
 from rareswitch import errors
 from rareswitch.errors import MissingExtraError, RareswitchError, StoreError
-from rareswitch.experiment import Activated, Advance, Audit, Choice, Id, Status
+from rareswitch.experiment import Activated, Advance, Audit, Choice, Id, Rewarded, Status
 from rareswitch.features import OfferedArms
 
 try:
@@ -45,6 +45,11 @@ def _reading(kind: type[T]) -> Callable[[bytes], T]:
 
 _choice, _status, _advance = _reading(Choice), _reading(Status), _reading(Advance)
 _audit, _columns, _activated = _reading(Audit), _reading(dict[str, list[Any]]), _reading(Activated)
+_rewarded = _reading(Rewarded)
+
+
+def _field(context: Mapping[str, Any] | Sequence[Sequence[float]]) -> str:
+    return "context" if isinstance(context, Mapping) else "vectors"
 
 
 def _decide(
@@ -56,8 +61,7 @@ def _decide(
     deferred: bool = False,
 ) -> _Exchange[Choice]:
     """Choose an arm for a record, or for vectors of arms (K, d); the same id again gives the same answer."""
-    field = "context" if isinstance(context, Mapping) else "vectors"
-    body = {"id": id, field: context, "arms": arms, "baseline": baseline, "deferred": deferred or None}
+    body = {"id": id, _field(context): context, "arms": arms, "baseline": baseline, "deferred": deferred or None}
     return _Exchange("POST", "/decide", body, _choice)
 
 
@@ -82,18 +86,18 @@ def _reward(
     *,
     event: str | None = None,
     overwrite: bool = False,
-) -> _Exchange[None]:
+) -> _Exchange[Rewarded]:
     """Say what a decision earned; twice the same is as good as once."""
     body = {"id": id, "value": value, "event": event, "overwrite": overwrite}
-    return _Exchange("POST", "/reward", body, lambda _: None)
+    return _Exchange("POST", "/reward", body, _rewarded)
 
 
 def _reward_many(
     ids: Sequence[Id], values: Sequence[float], *, events: Sequence[str] | None = None, overwrite: bool = False
-) -> _Exchange[None]:
+) -> _Exchange[Rewarded]:
     """Say what many decisions earned."""
     body = {"ids": [*ids], "values": [*values], "events": events, "overwrite": overwrite}
-    return _Exchange("POST", "/reward-many", body, lambda _: None)
+    return _Exchange("POST", "/reward-many", body, _rewarded)
 
 
 def _activate(*ids: Id) -> _Exchange[Activated]:
@@ -114,6 +118,29 @@ def _preview() -> _Exchange[Advance]:
 def _make_update(*, force: bool = False) -> _Exchange[Advance]:
     """Learn the next policy, if it is due; it is not sent again by itself."""
     return _Exchange("POST", "/advance", {"force": force}, _advance, again=False)
+
+
+def _approve(policy_id: str | None = None) -> _Exchange[Advance]:
+    """Publish the policy that waits for approval, with ``policy_id`` only if it is that one."""
+    return _Exchange("POST", "/approve", {"policy_id": policy_id}, _advance, again=False)
+
+
+def _reject() -> _Exchange[None]:
+    """Drop the policy that waits for approval."""
+    return _Exchange("POST", "/reject", None, lambda _: None)
+
+
+def _read_probabilities(
+    context: Mapping[str, Any] | Sequence[Sequence[float]], arms: OfferedArms = None, *, baseline: Id | None = None
+) -> _Exchange[dict[Id, float]]:
+    """With what probability the current policy would choose each arm; nothing is decided."""
+    body = {"id": 0, _field(context): context, "arms": arms, "baseline": baseline}
+
+    def read(data: bytes) -> dict[Id, float]:
+        shares = msgspec.json.decode(data)
+        return dict(zip(shares["arms"], shares["probabilities"], strict=True))
+
+    return _Exchange("POST", "/probabilities", body, read)
 
 
 def _read_audit(id: Id) -> _Exchange[Audit]:  # noqa: A002
@@ -216,6 +243,9 @@ class Client(_Settings):
     status = _blocking(_read_status)
     preview = _blocking(_preview)
     advance = _blocking(_make_update)
+    approve = _blocking(_approve)
+    reject = _blocking(_reject)
+    probabilities = _blocking(_read_probabilities)
     audit = _blocking(_read_audit)
     policy_file = _blocking(_read_policy)
 
@@ -260,6 +290,9 @@ class AsyncClient(_Settings):
     status = _awaited(_read_status)
     preview = _awaited(_preview)
     advance = _awaited(_make_update)
+    approve = _awaited(_approve)
+    reject = _awaited(_reject)
+    probabilities = _awaited(_read_probabilities)
     audit = _awaited(_read_audit)
     policy_file = _awaited(_read_policy)
 

@@ -41,6 +41,8 @@ __all__ = ["COOKIE", "MSGPACK", "Limits", "Route", "Security", "Service", "make_
 
 logger = logging.getLogger("rareswitch.service")
 JSON, MSGPACK = "application/json", "application/msgpack"
+#: What ``curl -d`` says of any body.
+FORM = "application/x-www-form-urlencoded"
 #: The cookie of a browser that opened the page by its link.
 COOKIE = "rareswitch_session"
 _TO_JSON = msgspec.json.Encoder(enc_hook=plain_number)
@@ -158,8 +160,10 @@ class Endpoint:
     def __init__(self, service: Service, route: Route) -> None:
         self.service, self.route = service, route
         if route.takes is not None:
+            from_json = msgspec.json.Decoder(route.takes)
             self._decoders: dict[str, Any] = {
-                JSON: msgspec.json.Decoder(route.takes),
+                JSON: from_json,
+                FORM: from_json,
                 MSGPACK: msgspec.msgpack.Decoder(route.takes),
             }
 
@@ -269,7 +273,7 @@ def check_allowed(call: Call, scope: Scope | None, experiment: str | None) -> No
     if scope is None:
         return
     if call.caller is None:
-        text = "a valid token is needed: Authorization: Bearer TOKEN. rareswitch token create makes one."
+        text = "a valid token is needed: Authorization: Bearer TOKEN. rareswitch token makes one."
         raise HttpError(401, text, {"www-authenticate": "Bearer"})
     if not call.caller.allows(scope, experiment):
         raise HttpError(403, f"this token does not allow it: the scope '{scope}' is needed, for this experiment.")

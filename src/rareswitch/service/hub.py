@@ -20,12 +20,16 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 #: Calls that may wait for an experiment.
 MOST_WAITING = 2_000
-#: Threads for what is not a decision: rewards, reports, updates.
-THREADS = 16
+#: Threads for what is not a decision: rewards, reports, updates; and calls that may be carried out or wait for one.
+THREADS, MOST_CALLS = 16, 500
 
 
 class BusyError(RareswitchError):
     """Too many calls wait: nothing was kept, and the same call may be made again."""
+
+
+def _busy(waiting: int) -> BusyError:
+    return BusyError(f"the service is busy: {waiting:,} calls wait. Nothing was kept; try again.")
 
 
 class MissingError(RareswitchError):
@@ -47,7 +51,7 @@ class Together(Generic[Item, Answer]):
     async def ask(self, item: Item) -> Answer:
         """The answer, or its error."""
         if len(self._waiting) >= self._most:
-            raise BusyError(f"the service is busy: {self._most:,} calls wait. Nothing was kept; try again.")
+            raise _busy(self._most)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         self._waiting.append((item, future))
@@ -83,7 +87,7 @@ class Hub:
         self._lock = threading.Lock()
         self._trials: dict[str, Experiment] = {}
         self._together: dict[str, Together[Request, Choice]] = {}
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="rareswitch")
+        self._threads, self._calls = ThreadPoolExecutor(THREADS, thread_name_prefix="rareswitch"), 0
 
     async def names(self) -> list[str]:
         """Of its experiments, the oldest first."""
@@ -119,10 +123,16 @@ class Hub:
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """What a call that blocks returns."""
+        if self._calls >= MOST_CALLS:
+            raise _busy(self._calls)
         work: Callable[[], T] = partial(call, *arguments, **options)
         answer: Coroutine[Any, Any, T] | asyncio.Future[T]
-        answer = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        return await answer
+        self._calls += 1
+        try:
+            answer = asyncio.get_running_loop().run_in_executor(self._threads, work)
+            return await answer
+        finally:
+            self._calls -= 1
 
     async def watch(self) -> None:
         """What is to be done beside answering requests."""

@@ -1,6 +1,6 @@
 """What requests of the service hold, as JSON or MessagePack; answers that are not here are results of experiments."""
 
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -119,12 +119,6 @@ class ActivateRequest(Message, frozen=True, kw_only=True):
     ids: list[Id]
 
 
-class Accepted(Result, frozen=True, kw_only=True):
-    """What was given is kept."""
-
-    count: int
-
-
 class AdvanceRequest(Message, frozen=True, kw_only=True):
     """Asks for the next policy."""
 
@@ -136,12 +130,19 @@ class AdvanceRequest(Message, frozen=True, kw_only=True):
     gate: float | None = None
 
 
+class ApproveRequest(Message, frozen=True, kw_only=True):
+    """Publishes the policy that waits for approval."""
+
+    #: Only if it is this one: what was looked at may have been replaced.
+    policy_id: str | None = None
+
+
 class CreateRequest(Message, frozen=True, kw_only=True):
     """Begins an experiment: the parameters of ``rareswitch.create``."""
 
     name: str
     #: A description of features, as ``rareswitch experiment create --features`` reads it.
-    features: dict[str, msgspec.Raw] | None = None
+    features: dict[str, Any] | None = None
     #: A sample of records, from which features are proposed, and what may be chosen.
     sample: list[JsonRecord] | None = None
     arms: ArmsBody | None = None
@@ -153,8 +154,18 @@ class CreateRequest(Message, frozen=True, kw_only=True):
     #: The attribution window, such as "2d"; and what a decision without a reward counts.
     window: str | None = None
     default: float | None = None
+    #: Whether rewards of a decision are summed; what they are; the range they are clipped to.
+    several: Literal["one", "sum"] = "one"
+    kind: Literal["binary", "linear"] | None = None
+    clip: tuple[float, float] | None = None
     baseline: bool | str | None = None
     min_propensity: float | None = None
+    holdout: float | None = None
+    max_arms: int | None = None
+    context_sample_rate: float = 1.0
+    keep_records: bool = False
+    #: Whether a new policy decides only when it was approved.
+    approval: bool = False
 
 
 class EvaluateRequest(Message, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """The routes of experiments: what Python's verbs do, over HTTP."""
 
 import zipfile
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,17 +10,31 @@ from prometheus_client import generate_latest
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from rareswitch.errors import ParameterError
+from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation import Always, Candidate, Effects, Evaluation, effects, evaluate
-from rareswitch.experiment import Activated, Advance, Audit, Choice, Experiment, Gate, Id, Rewards, Status, create
+from rareswitch.experiment import (
+    Activated,
+    Advance,
+    Audit,
+    Choice,
+    Experiment,
+    Gate,
+    Id,
+    Rewarded,
+    Rewards,
+    Status,
+    create,
+)
 from rareswitch.features import Features
+from rareswitch.learner import all_learners, takes
 from rareswitch.log import export_parts
 from rareswitch.planning import duration_of
 from rareswitch.service.app import Call, Route, check_allowed
+from rareswitch.service.hub import MissingError
 from rareswitch.service.messages import (
-    Accepted,
     ActivateRequest,
     AdvanceRequest,
+    ApproveRequest,
     CreateRequest,
     DecideManyAnswer,
     DecideManyRequest,
@@ -99,24 +114,24 @@ async def probabilities(call: Call, body: DecideRequest) -> Probabilities:
     return Probabilities(policy_id=trial.policy.id, arms=[*shares], probabilities=[*shares.values()])
 
 
-async def reward(call: Call, body: RewardRequest) -> Accepted:
+async def reward(call: Call, body: RewardRequest) -> Rewarded:
     """Say what a decision earned; twice the same is as good as once."""
     check_ids(call, body.id)
     return await _reward(call, [body.id], [body.value], None if body.event is None else [body.event], body.overwrite)
 
 
-async def reward_many(call: Call, body: RewardManyRequest) -> Accepted:
+async def reward_many(call: Call, body: RewardManyRequest) -> Rewarded:
     """Say what many decisions earned."""
     check_ids(call, *body.ids)
     return await _reward(call, body.ids, body.values, body.events, body.overwrite)
 
 
-async def _reward(call: Call, ids: list[Id], values: list[float | bool], events: Any, overwrite: bool) -> Accepted:
+async def _reward(call: Call, ids: list[Id], values: list[float | bool], events: Any, overwrite: bool) -> Rewarded:
     trial = await call.hub.trial(call.name)
-    await call.hub.run(trial.reward_many, ids, values, events=events, overwrite=overwrite)
+    rewarded = await call.hub.run(trial.reward_many, ids, values, events=events, overwrite=overwrite)
     call.service.metrics.rewards.labels(trial.name).inc(len(ids))
     call.notes["rewards"] = len(ids)
-    return Accepted(count=len(ids))
+    return rewarded
 
 
 async def activate(call: Call, body: ActivateRequest) -> Activated:
@@ -137,29 +152,34 @@ async def begin(call: Call, body: CreateRequest) -> Status:
     """Begin an experiment."""
     check_allowed(call, "admin", body.name)
 
+    if body.learner not in all_learners():  # a file of this machine is not run because a caller names it
+        names = f"{', '.join(all_learners())}.{did_you_mean(body.learner, all_learners())}"
+        raise ParameterError(f"learner must be one of {names}; got {body.learner!r:.60}.", parameter="learner")
+    known = {*signature(create).parameters} - {"features", "settings"}
+    own = {*takes(body.learner)} - known
+    if foreign := sorted({*body.settings} - own):
+        raise ParameterError(
+            f"settings must be of {body.learner}: {', '.join(sorted(own))}; got {foreign[0]!r:.60}."
+            f"{did_you_mean(foreign[0], own)}",
+            parameter="settings",
+        )
+
     def begun() -> Status:
         features = None
         if body.features is not None:
             features = Features.from_plain(body.features)
         elif body.sample is not None:
             features = Features.fit(body.sample, body.arms)
-        rewards = Rewards(
-            window=None if body.window is None else duration_of("window", body.window), default=body.default
-        )
         settings: dict[str, Any] = dict(body.settings)
         if features is None and isinstance(body.arms, list):
             settings["arms"] = len(body.arms)
+        window = None if body.window is None else duration_of("window", body.window)
         trial = create(
             call.hub.url,
-            body.name,
-            learner=body.learner,
             features=features,
-            dim=body.dim,
-            schedule=body.schedule,
-            rewards=rewards,
-            baseline=body.baseline,
-            min_propensity=body.min_propensity,
+            rewards=Rewards(window=window, default=body.default, several=body.several, kind=body.kind, clip=body.clip),
             key=call.hub.key,
+            **{name: getattr(body, name) for name in body.__struct_fields__ if name in known},
             **settings,
         )
         call.hub.add(trial)
@@ -186,6 +206,30 @@ async def advance(call: Call, body: AdvanceRequest) -> Advance:
     outcome = await call.hub.run(trial.advance, forecast=_forecast(body), gate=_gate(body), force=body.force)
     call.notes |= {"made": outcome.made, "version": outcome.version}
     return outcome
+
+
+async def proposal(call: Call, _: None) -> Advance:
+    """The update whose policy waits for approval."""
+    trial = await call.hub.trial(call.name)
+    waiting = await call.hub.run(lambda: trial.proposal)
+    if waiting is None:
+        raise MissingError("no policy waits for approval.")
+    return waiting
+
+
+async def approve(call: Call, body: ApproveRequest) -> Advance:
+    """Publish the policy that waits for approval."""
+    trial = await call.hub.trial(call.name)
+    outcome = await call.hub.run(trial.approve, body.policy_id)
+    call.notes |= {"made": outcome.made, "version": outcome.version}
+    return outcome
+
+
+async def reject(call: Call, _: None) -> Status:
+    """Drop the policy that waits for approval; the one that decides now goes on."""
+    trial = await call.hub.trial(call.name)
+    await call.hub.run(trial.reject)
+    return await call.hub.run(trial.status)
 
 
 def _forecast(body: AdvanceRequest) -> int | tuple[int, ...] | None:
@@ -285,7 +329,7 @@ async def metrics(call: Call, _: None) -> Response:
 _ONE = "/v1/experiments/{name}"
 
 
-def _post(path: str, scope: Any, call: Any, takes: type[Any], gives: type[Any]) -> Route:
+def _post(path: str, scope: Any, call: Any, takes: type[Any] | None, gives: type[Any]) -> Route:
     return Route(method="POST", path=path, scope=scope, summary=_summary(call), call=call, takes=takes, gives=gives)
 
 
@@ -302,14 +346,17 @@ ROUTES: tuple[Route, ...] = (
     _post(f"{_ONE}/decide", "decide", decide, DecideRequest, Choice),
     _post(f"{_ONE}/decide-many", "decide", decide_many, DecideManyRequest, DecideManyAnswer),
     _post(f"{_ONE}/probabilities", "read", probabilities, DecideRequest, Probabilities),
-    _post(f"{_ONE}/reward", "decide", reward, RewardRequest, Accepted),
-    _post(f"{_ONE}/reward-many", "decide", reward_many, RewardManyRequest, Accepted),
+    _post(f"{_ONE}/reward", "decide", reward, RewardRequest, Rewarded),
+    _post(f"{_ONE}/reward-many", "decide", reward_many, RewardManyRequest, Rewarded),
     _post(f"{_ONE}/activate", "decide", activate, ActivateRequest, Activated),
     _get("/v1/experiments", "read", names, Experiments),
     _post("/v1/experiments", "admin", begin, CreateRequest, Status),
     _get(_ONE, "read", status, Status),
     _post(f"{_ONE}/preview", "read", preview, AdvanceRequest, Advance),
     _post(f"{_ONE}/advance", "admin", advance, AdvanceRequest, Advance),
+    _get(f"{_ONE}/proposal", "read", proposal, Advance),
+    _post(f"{_ONE}/approve", "admin", approve, ApproveRequest, Advance),
+    _post(f"{_ONE}/reject", "admin", reject, None, Status),
     _get(f"{_ONE}/decisions/{{id}}", "read", audit, Audit),
     _post(f"{_ONE}/evaluate", "read", value, EvaluateRequest, Evaluation),
     _post(f"{_ONE}/effects", "read", difference, EffectsRequest, Effects),

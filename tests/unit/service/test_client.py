@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from rareswitch.client import AsyncClient, Client
-from rareswitch.errors import ConflictError, RareswitchError, StoreError
+from rareswitch.errors import ConflictError, ParameterError, RareswitchError, StoreError
 from rareswitch.experiment import Experiment
 from rareswitch.service import Service, application
 
@@ -49,8 +49,10 @@ def test_its_verbs_are_those_of_an_experiment(service: Service, token: str) -> N
     with Client("http://test", "spring", token=token, transport=Blocking(service)) as client:
         choice = client.decide(RECORD, ["red", "blue"], id="r1")
         assert client.decide_many([RECORD, RECORD], ["red", "blue"], ids=["r1", 2])[0].arm == choice.arm
-        client.reward("r1", True)
-        client.reward_many([2], [0.0])
+        assert client.reward("r1", True).rewards == 1
+        assert client.reward_many([2, 3], [0.0, 1.0]).unmatched == 1
+        shares = client.probabilities(RECORD, ["red", "blue"])
+        assert shares == service.hub._open("spring").probabilities(RECORD, ["red", "blue"])
         assert client.decide(RECORD, ["red", "blue"], id="r3", deferred=True).deferred
         assert client.decide_many([RECORD], ["red", "blue"], ids=["r3"], deferred=True)[0].deferred
         assert (client.status().deferred, client.activate("r3", "r1").repeated, client.status().deferred) == (1, 1, 0)
@@ -60,6 +62,9 @@ def test_its_verbs_are_those_of_an_experiment(service: Service, token: str) -> N
         assert client.status() == trial.status(now=None)
         assert not client.preview().made or client.preview().preview
         assert not client.advance().made
+        with pytest.raises(ParameterError, match="approv"):
+            client.approve()
+        client.reject()
         assert client.policy_file() == trial.policy_file()[1]
         with pytest.raises(ConflictError, match="used before"):
             client.decide({**RECORD, "age": 40}, ["red", "blue"], id="r1")

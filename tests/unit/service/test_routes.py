@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rareswitch.features import Features
 from rareswitch.policy import policy_from_bytes
 from rareswitch.service import (
     COOKIE,
@@ -41,8 +42,9 @@ def test_what_is_decided_over_http_is_what_python_finds(ask: Ask, service: Servi
     many = {"ids": ["r1", "r2"], "contexts": [ONE["context"]] * 2, "arms": ["red", "blue"]}
     decided = ask("POST", f"{SPRING}/decide-many", many).json()
     assert (decided["arms"][0], decided["repeated"]) == (first["arm"], [True, False])
-    assert ask("POST", f"{SPRING}/reward", {"id": "r1", "value": True}).json() == {"count": 1}
-    assert ask("POST", f"{SPRING}/reward-many", {"ids": ["r2", 7], "values": [0.0, 1.0]}).json() == {"count": 2}
+    assert ask("POST", f"{SPRING}/reward", {"id": "r1", "value": True}).json()["rewards"] == 1
+    rewarded = ask("POST", f"{SPRING}/reward-many", {"ids": ["r2", 7, "r9"], "values": [0.0, 1.0, 1.0]}).json()
+    assert (rewarded["rewards"], rewarded["unmatched"]) == (3, 1)
     trial = service.hub._open("spring")
     audit = ask("GET", f"{SPRING}/decisions/r1").json()
     assert audit == msgspec.json.decode(msgspec.json.encode(trial.audit("r1")))
@@ -77,11 +79,51 @@ def test_an_update_over_http_publishes_a_policy_that_can_be_fetched_once(ask: As
 def test_an_experiment_is_begun_over_http(ask: Ask) -> None:
     sample = [{"age": age, "device": "ios"} for age in range(20, 60)]
     body = {"name": "autumn", "sample": sample, "arms": ["a", "b"], "settings": {"policies": 3, "horizon": 100}}
-    assert ask("POST", "/v1/experiments", body).json()["name"] == "autumn"
+    answer = ask("POST", "/v1/experiments", body)
+    assert answer.json().get("name") == "autumn", answer.text
     again = ask("POST", "/v1/experiments", body)
     assert (again.status_code, again.json()["error"]["type"]) == (409, "ExistsError")
     one = {"id": 1, "context": {"age": 30, "device": "ios"}, "arms": ["a", "b"]}
     assert ask("POST", "/v1/experiments/autumn/decide", one).status_code == 200
+
+
+def test_what_python_can_create_can_be_created_over_http_but_for_files_of_the_server(
+    ask: Ask, service: Service
+) -> None:
+    described = Features.fit([{"age": 20 + k, "device": ("ios", "web")[k % 2]} for k in range(40)], ["a", "b"])
+    body: dict[str, Any] = {"name": "autumn", "features": described.to_plain(), "settings": {"policies": 3}}
+    body |= {"approval": True, "several": "sum", "clip": [0, 5], "baseline": True, "holdout": 0.1, "keep_records": True}
+    assert ask("POST", "/v1/experiments", body).status_code == 200
+    kept = service.hub._open("autumn").description
+    assert kept.features is not None
+    assert (kept.features.id, kept.approval, kept.holdout, kept.keep_records) == (described.id, True, 0.1, True)
+    assert (kept.rewards.several, kept.rewards.clip) == ("sum", (0.0, 5.0))
+    plain = {"name": "winter", "dim": 2}
+    for more in (
+        {"learner": "/tmp/learner.py:Learner"},
+        {"settings": {"warm_start": "/etc/hostname"}},
+        {"settings": {"dim": 3}},
+    ):
+        refused = ask("POST", "/v1/experiments", plain | more)
+        assert (refused.status_code, refused.json()["error"]["parameter"]) == (422, next(iter(more)))
+
+
+def test_a_policy_that_waits_is_looked_at_and_approved_or_dropped(ask: Ask) -> None:
+    ask("POST", "/v1/experiments", {"name": "gated", "dim": 2, "approval": True, "settings": {"policies": 3}})
+    gated, ids = "/v1/experiments/gated", [f"r{k}" for k in range(40)]
+    vectors = np.random.default_rng(1).normal(size=(80, 2)).astype("<f8").tobytes()
+    body = msgspec.msgpack.encode({"ids": ids, "vectors": vectors, "dim": 2})
+    assert ask("POST", f"{gated}/decide-many", body, headers={"content-type": MSGPACK}).status_code == 200
+    ask("POST", f"{gated}/reward-many", {"ids": ids, "values": [0.0, 1.0] * 20})
+    assert ask("GET", f"{gated}/proposal").status_code == 404
+    for verb in ("reject", "approve"):
+        proposed = ask("POST", f"{gated}/advance", {"force": True}).json()
+        assert (proposed["made"], proposed["proposed"]) == (False, True)
+        assert ask("GET", f"{gated}/proposal").json()["policy_id"] == proposed["policy_id"]
+        assert ask("POST", f"{gated}/approve", {"policy_id": "another"}).status_code == 409
+        assert ask("POST", f"{gated}/{verb}", {}).status_code == 200
+        assert ask("GET", f"{gated}/proposal").status_code == 404
+    assert ask("GET", gated).json()["batches"][-1]["policy_id"] == proposed["policy_id"]
 
 
 @pytest.mark.parametrize("sizes", [None, [3, 1]])

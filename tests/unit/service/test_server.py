@@ -2,79 +2,131 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import rareswitch
 from rareswitch.cli import main
 from rareswitch.errors import ParameterError
 from rareswitch.service import read_settings
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.fixture
 def store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    url = str(tmp_path / "spring.db")
-    assert main(["experiment", "create", url, "spring", "--dim", "2", "--policies", "3", "--horizon", "100"]) == 0
+    url, sample = str(tmp_path / "spring.db"), tmp_path / "sample.csv"
+    sample.write_text("age,device\n" + "31,ios\n25,web\n" * 40)
+    options = ["--fit", str(sample), "--arms", "A", "B", "--policies", "3", "--horizon", "100"]
+    assert main(["experiment", "create", url, "spring", *options]) == 0
     capsys.readouterr()
     return url
 
 
-@pytest.fixture
-def server(store: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
-    """A process that serves the store, its port and its token."""
+@contextmanager
+def serving(store: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
+    """A process that serves the store, its port and, of the first one, its token."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "rareswitch", "serve", store, "--port", str(port)]
+    command = [sys.executable, "-m", "rareswitch", "serve", store, "--port", str(port), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        token = process.stdout.readline().rpartition(" ")[2].strip()
-        assert f":{port}" in process.stdout.readline()
-        end = time.monotonic() + 60
-        while True:
-            try:
-                httpx.get(f"http://127.0.0.1:{port}/healthz")
-                break
-            except httpx.TransportError:
+        try:
+            first = process.stdout.readline()
+            token = first.rpartition(" ")[2].strip() if first.startswith("token") else ""
+            assert f":{port}" in (process.stdout.readline() if token else first)
+            end = time.monotonic() + 60
+            while not answers(port):
                 assert time.monotonic() < end
                 time.sleep(0.05)
-        yield process, port, token
-        process.kill()
+            yield process, port, token
+        finally:
+            process.kill()
 
 
-def test_a_decision_is_served_and_the_server_ends_in_order(
-    server: tuple[subprocess.Popen[str], int, str], store: str
-) -> None:
-    process, port, token = server
-    base = f"http://127.0.0.1:{port}/v1/experiments/spring"
-    body = {"id": "r1", "vectors": [[1.0, 0.0], [0.0, 1.0]]}
-    with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
-        choice = client.post(f"{base}/decide", json=body).json()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == -signal.SIGTERM
-    assert process.stdout is not None
-    lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
+def answers(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_decision_is_served_and_the_server_ends_in_order(store: str) -> None:
+    with serving(store) as (process, port, token):
+        base = f"http://127.0.0.1:{port}/v1/experiments/spring"
+        body = {"id": "r1", "context": {"age": 30, "device": "web"}, "arms": ["A", "B"]}
+        with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
+            choice = client.post(f"{base}/decide", json=body).json()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM
+        lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
     assert {"decision": "r1", "version": 1, "status": 200}.items() <= lines[-1].items()
-    assert "vectors" not in str(lines)
+    assert "device" not in str(lines)
     done = subprocess.run(
         [sys.executable, "-m", "rareswitch", "experiment", "audit", store, "spring", "r1", "--json"],
         capture_output=True,
         check=True,
         text=True,
     )
-    assert json.loads(done.stdout)[0]["arm"] == str(choice["arm"])
+    assert json.loads(done.stdout)[0]["arm"] == choice["arm"]
+
+
+def test_the_examples_of_the_page_run_as_written(store: str) -> None:
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", (ROOT / "docs/how-to/service.md").read_text(), flags=re.DOTALL)
+    with serving(store) as (_, port, token):
+        for language, text in blocks:
+            code = text.replace("8700", str(port))
+            if language == "python":
+                exec(code, {"token": token})
+            elif "curl" in code:
+                script = code.replace("curl -s", "curl -sf")
+                done = subprocess.run(["bash", "-ec", script], env=os.environ | {"TOKEN": token}, capture_output=True)
+                assert done.returncode == 0, done
+    with rareswitch.open(f"sqlite:///{store}", "spring") as trial:
+        assert trial.audit("r1").matches
+        assert trial.audit("r1").rewards == {"": 1.0}
+
+
+def test_two_servers_and_a_command_share_a_file(store: str) -> None:
+    """Ids asked of both have one answer, and what each acknowledged is there."""
+    with serving(store) as (_, first, token), serving(store) as (_, second, _):
+        ports, arms = (first, second), dict[tuple[int, int], str]()
+
+        def decide(at: int) -> None:
+            with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
+                for k in range(40):
+                    body = {"id": k, "context": {"age": 20 + k, "device": "web"}, "arms": ["A", "B"]}
+                    url = f"http://127.0.0.1:{ports[at]}/v1/experiments/spring/decide"
+                    arms[at, k] = client.post(url, json=body).raise_for_status().json()["arm"]
+
+        threads = [threading.Thread(target=decide, args=(at,)) for at in (0, 1)]
+        for thread in threads:
+            thread.start()
+        lines = "".join(f'{{"id": "c{k}", "context": {{"age": 30}}, "arms": ["A", "B"]}}\n' for k in range(20))
+        command = [sys.executable, "-m", "rareswitch", "experiment", "decide", store, "spring"]
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+        for thread in threads:
+            thread.join()
+    assert [arms[0, k] for k in range(40)] == [arms[1, k] for k in range(40)]
+    with rareswitch.open(f"sqlite:///{store}", "spring") as trial:
+        assert trial.status().decisions == 60
+        assert [trial.audit(k).arm for k in range(40)] == [arms[0, k] for k in range(40)]
+        assert all(trial.audit(json.loads(line)["id"]).matches for line in done.stdout.splitlines())
 
 
 def test_the_head_of_a_request_must_come_in_time(monkeypatch: pytest.MonkeyPatch, store: str) -> None:
-    import threading
-
     import uvicorn
 
     from rareswitch.service import application, server, service_of
