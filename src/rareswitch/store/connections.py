@@ -47,10 +47,17 @@ class Connection(Protocol):
 
     def execute(self, query: str, parameters: Sequence[SqlRow] = ..., /) -> Cursor: ...
 
+    def each(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> list[SqlRow]:
+        """Run a statement once for each of these parameters; all rows that it returns."""
+
     def close(self) -> None: ...
 
 
 C = TypeVar("C", bound=Connection)
+
+
+class OvertakenError(Exception):
+    """Another process was faster; all is to be looked at again."""
 
 
 class Pool(Generic[C]):
@@ -114,7 +121,7 @@ def attempt(call: Callable[[], T], judged: Callable[[Exception], tuple[bool, str
         except StoreError:
             raise
         except Exception as error:
-            again, reason = judged(error)
+            again, reason = (True, str(error)) if isinstance(error, OvertakenError) else judged(error)
             if not reason:
                 raise
             if not again or time.monotonic() > end:

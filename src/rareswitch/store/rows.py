@@ -202,15 +202,6 @@ def counter_names(cautions: str | None) -> tuple[str, ...]:
 EXPERIMENT_TABLES = tuple(table for table, columns in _TABLES.items() if "experiment:" in columns)
 
 
-def kinds_of(table: str) -> dict[str, str]:
-    """The kinds of the columns of a table.
-
-    >>> kinds_of("counters")
-    {'experiment': 'number', 'name': 'text', 'count': 'large'}
-    """
-    return dict(column.lstrip("*?").split(":") for column in _TABLES[table].split())
-
-
 def statements(kinds: Mapping[str, str]) -> list[str]:
     """What makes all tables, by what a database calls the kinds of columns.
 

@@ -21,9 +21,8 @@ from urllib.parse import quote
 
 from rareswitch.core import replacing
 from rareswitch.errors import StoreError
-from rareswitch.store.connections import Job, Pool, attempt
-from rareswitch.store.rows import DecisionRow, RewardRow, of_contexts, of_decisions, of_rewards, waiting_seq
-from rareswitch.store.store import OWN, Store
+from rareswitch.store.connections import Connection, Job, Pool, SqlRow, attempt
+from rareswitch.store.store import Store
 
 T = TypeVar("T")
 #: The file behind a path, by device and inode: another one if it was deleted or replaced.
@@ -46,22 +45,6 @@ LOG_PAGES = 4000
 WRITER_KIB, READER_KIB = 65536, 8192
 #: Some releases of SQLite would look through all rewards in place of the few in this index.
 UNMATCHED = "INDEXED BY rareswitch_rewards_unmatched"
-_DECISION = (
-    f"INSERT INTO rareswitch_decisions (seq, experiment, {', '.join(OWN)}, checksum) "
-    f"VALUES (?, ?{', ?' * len(OWN)}, ?) ON CONFLICT (experiment, key) DO NOTHING"
-)
-_CONTEXTS = (
-    "INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_RECORD = "INSERT INTO rareswitch_records (seq, experiment, record) VALUES (?, ?, ?)"
-_OF_KEY = "FROM rareswitch_decisions WHERE experiment = ?1 AND key = ?2 AND seq > 0"
-_REWARD = (
-    "INSERT INTO rareswitch_rewards (experiment, key, id, event, value, time, checksum, decision, version) "
-    f"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT seq {_OF_KEY}), (SELECT version {_OF_KEY})) "
-    "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING decision"
-)
-_MATCH = "UPDATE rareswitch_rewards SET decision = ?, version = ? WHERE experiment = ? AND key = ? AND decision IS NULL"
 
 
 class SqliteConnection(sqlite3.Connection):
@@ -69,20 +52,17 @@ class SqliteConnection(sqlite3.Connection):
 
     log: Identity | None = None
 
+    def each(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> list[SqlRow]:
+        """By single statements, prepared once: the fastest way into SQLite."""
+        return [answer for row in rows for answer in self.execute(query, row)]
 
-class SqliteStore(Store):
-    """An experiment in an SQLite file.
 
-    Every commit is on the disk when a call returns (write-ahead log, ``synchronous=FULL``). The file may be used by
-    several processes of one machine at the same time, not over a network file system. A new file can be read and
-    written by its owner alone.
-    """
+class SqliteTables(Store):
+    """An experiment in tables of SQLite."""
 
     unmatched_hint = UNMATCHED
     # rows one after the other as they lie in the file, which takes half the time of looking each up
     scan_hint = "NOT INDEXED"
-    # as a writer from the start: one that becomes it later fails if another was faster
-    begin = "BEGIN IMMEDIATE"
     # numbers are never given out again, so that no row comes below a mark after another experiment was deleted
     kinds = dict.fromkeys(("number", "large"), "INTEGER") | {
         "counter": "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -91,6 +71,34 @@ class SqliteStore(Store):
         "text": "TEXT",
         "data": "BLOB",
     }
+
+    def _schema(self, connection: Connection) -> int | None:
+        known = "SELECT 1 FROM sqlite_master WHERE name = 'rareswitch_schema'"
+        if connection.execute(known).fetchone() is None:
+            return None
+        return int(connection.execute("SELECT version FROM rareswitch_schema").fetchone()[0])
+
+    def _next_seq(self, connection: Connection, table: str) -> int:
+        query = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = ? RETURNING seq"
+        return int(connection.execute(query, (f"rareswitch_{table}",)).fetchall()[0][0])
+
+    def _judged(self, error: Exception) -> tuple[bool, str]:
+        return _judged(self.url, error)
+
+    def faults(self) -> list[str]:
+        return self._read(_faults)
+
+
+class SqliteStore(SqliteTables):
+    """An experiment in an SQLite file.
+
+    Every commit is on the disk when a call returns (write-ahead log, ``synchronous=FULL``). The file may be used by
+    several processes of one machine at the same time, not over a network file system. A new file can be read and
+    written by its owner alone.
+    """
+
+    # as a writer from the start: one that becomes it later fails if another was faster
+    begin = "BEGIN IMMEDIATE"
 
     def __init__(self, path: str | Path, name: str) -> None:
         super().__init__(f"sqlite:///{path}", name)
@@ -137,12 +145,6 @@ class SqliteStore(Store):
             raise
         return connection
 
-    def _schema(self, connection: sqlite3.Connection) -> int | None:  # type: ignore[override]
-        known = "SELECT 1 FROM sqlite_master WHERE name = 'rareswitch_schema'"
-        if connection.execute(known).fetchone() is None:
-            return None
-        return int(connection.execute("SELECT version FROM rareswitch_schema").fetchone()[0])
-
     def _begin(self, connection: SqliteConnection) -> None:
         self._check_file(connection)
         try:
@@ -175,55 +177,6 @@ class SqliteStore(Store):
     def _released(self) -> None:
         close_file(self.path)
 
-    def _judged(self, error: Exception) -> tuple[bool, str]:
-        return _judged(self.url, error)
-
-    # rows, by single inserts whose statements are prepared once: the fastest way into SQLite
-
-    def _insert_decisions(self, connection: sqlite3.Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        number, new, execute = self.number, dict[bytes, int](), connection.execute
-        for row, checksum, set_checksum in zip(rows, of_decisions(rows), of_contexts(rows), strict=True):
-            cursor = execute(_DECISION, (waiting_seq() if row.waits else None, number, *row[: len(OWN)], checksum))
-            if cursor.rowcount == 1 and cursor.lastrowid is not None:
-                new[row.key] = seq = cursor.lastrowid
-                if row.contexts is not None:
-                    execute(_CONTEXTS, (seq, number, row.version, row.rank, row.contexts, row.names, set_checksum))
-                if row.record is not None:
-                    execute(_RECORD, (seq, number, row.record))
-        waiting = f"SELECT 1 FROM rareswitch_rewards {UNMATCHED} WHERE experiment = ? AND decision IS NULL LIMIT 1"
-        if execute(waiting, (number,)).fetchone() is not None:
-            versions = {row.key: row.version for row in reversed(rows)}
-            connection.executemany(_MATCH, [(seq, versions[key], number, key) for key, seq in new.items() if seq > 0])
-        return new
-
-    def _next_seq(self, connection: sqlite3.Connection) -> int:
-        query = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'rareswitch_decisions' RETURNING seq"
-        return int(connection.execute(query).fetchall()[0][0])
-
-    def _insert_rewards(
-        self, connection: sqlite3.Connection, rows: Sequence[RewardRow]
-    ) -> dict[tuple[bytes, str], int | None]:
-        number, new = self.number, dict[tuple[bytes, str], int | None]()
-        for row, checksum in zip(rows, of_rewards(rows), strict=True):
-            for (decision,) in connection.execute(_REWARD, (number, *row, checksum)):
-                new[row.key, row.event] = decision
-        return new
-
-    def _replace_reward(self, connection: sqlite3.Connection, row: RewardRow, before: RewardRow, seq: int) -> int:
-        new = (
-            int(connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'rareswitch_rewards'").fetchone()[0])
-            + 1
-        )
-        step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ?"
-        connection.execute(step_back, (new, *of_rewards([before], [new]), seq))
-        connection.execute(_REWARD, (self.number, *row, *of_rewards([row]))).fetchall()
-        return new
-
-    # the file
-
-    def faults(self) -> list[str]:
-        return self._read(_faults)  # type: ignore[arg-type]
-
     def backup(self, path: str | Path) -> None:
         if os.path.lexists(path):
             raise StoreError(f"there is a file {path} already. Name another, or remove it first.")
@@ -245,17 +198,13 @@ class SqliteStore(Store):
                 )
 
 
-class MemoryStore(SqliteStore):
+class MemoryStore(SqliteTables):
     """An experiment in the memory of this process, as long as somebody holds the store; closing it changes nothing."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(":memory:", name)
-        self.url = "memory:"
+        super().__init__("memory:", name)
         self._shared = _SharedConnection()
         weakref.finalize(self, self._shared.close)
-
-    def _reached(self, create: bool) -> None:
-        pass
 
     def _new_pool(self) -> "_SharedConnection":
         return self._shared
@@ -270,26 +219,11 @@ class MemoryStore(SqliteStore):
         with self._shared.lock:
             super()._try_commit(jobs)
 
-    def _begin(self, connection: SqliteConnection) -> None:
-        connection.execute("BEGIN")
-
     def _discard(self, connection: sqlite3.Connection) -> None:  # type: ignore[override]
         connection.rollback()
 
-    def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
-        pass
-
-    def _check_place(self) -> None:
-        pass
-
     def _forked(self) -> str:
         return "It is in the memory of that process. Keep it in a file, or create it after forking."
-
-    def _founded(self) -> None:
-        pass
-
-    def _released(self) -> None:
-        pass
 
     def backup(self, path: str | Path) -> None:
         raise StoreError("an experiment in memory has no file to copy. Copy it to another store: copy_experiment.")
@@ -339,7 +273,7 @@ def _judged(shown: str, error: Exception) -> tuple[bool, str]:
     return False, f"{shown} cannot be used ({name}: {error})."
 
 
-def _faults(connection: sqlite3.Connection) -> list[str]:
+def _faults(connection: Connection) -> list[str]:
     """What is damaged in a file, as far as its structure tells."""
     lines = [text.split("\n")[-1] for (text,) in connection.execute("PRAGMA quick_check(20)")]
     return [] if lines == ["ok"] else lines

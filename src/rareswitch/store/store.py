@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from rareswitch.store.columns import (
     kept_tally,
     tallied,
 )
-from rareswitch.store.connections import Connection, Database, Job, Transaction
+from rareswitch.store.connections import Connection, Database, Job, OvertakenError, Transaction
 from rareswitch.store.rows import (
     EXPERIMENT_TABLES,
     Counts,
@@ -40,6 +40,7 @@ from rareswitch.store.rows import (
     of_contexts,
     of_decisions,
     of_rewards,
+    waiting_seq,
 )
 
 __all__ = ["Store"]
@@ -49,10 +50,26 @@ K = TypeVar("K")
 STEP = 5000
 #: Decisions and context sets that are read at a time where all are wanted, and keys that one query names at the most.
 PAGE, SETS, KEYS = 2000, 200, 500
-#: The columns of a decision that lie in its own table, and those of its context set.
+#: The columns of a decision that lie in its own table.
 OWN = DecisionRow._fields[: DecisionRow._fields.index("contexts")]
 _OWN = ", ".join(f"d.{name}" for name in OWN)
 _REWARD = ", ".join(RewardRow._fields)
+#: What keeps a row of each kind; {seq} is its number, or None for the next one.
+_ADD_DECISION = (
+    f"INSERT INTO rareswitch_decisions (seq, experiment, {', '.join(OWN)}, checksum) "
+    f"VALUES ({{seq}}, ?{', ?' * len(OWN)}, ?) ON CONFLICT (experiment, key) DO NOTHING RETURNING key, seq"
+)
+_ADD_CONTEXTS = (
+    "INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_ADD_RECORD = "INSERT INTO rareswitch_records (seq, experiment, record) VALUES (?, ?, ?)"
+_OF_KEY = "FROM rareswitch_decisions WHERE experiment = ? AND key = ? AND seq > 0"
+_ADD_REWARD = (
+    f"INSERT INTO rareswitch_rewards (seq, experiment, {_REWARD}, checksum, decision, version) "
+    f"VALUES ({{seq}}, ?{', ?' * len(RewardRow._fields)}, ?, (SELECT seq {_OF_KEY}), (SELECT version {_OF_KEY})) "
+    "ON CONFLICT (experiment, key, event) WHERE superseded IS NULL DO NOTHING RETURNING key, event, decision"
+)
 #: Decisions with what lies in other tables, and the columns of it.
 _MORE = "c.data, c.names, r.record"
 _JOINED = (
@@ -79,29 +96,23 @@ class Store(Database):
     scan_hint = ""
     #: And keeps rows that were read from being changed by others until the commit.
     row_lock = ""
+    #: And numbers the rows of a table, where a parameter does not say their number.
+    seq = "?"
 
     def __init__(self, url: str, name: str) -> None:
         super().__init__(url, name)
         #: Rows that this process wrote since it looked whether to tally: at once for the first.
         self._since = STEP
+        self._add_decision = _ADD_DECISION.format(seq=self.seq.format(table="decisions"))
+        self._add_reward = _ADD_REWARD.format(seq=self.seq.format(table="rewards"))
+        #: Keys of decisions that are new, and of rewards whose decision is not there, of the transaction under way.
+        self._loose: list[bytes] = []
 
     # what kinds of databases differ in
 
     @abstractmethod
-    def _insert_decisions(self, connection: Any, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
-        """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
-
-    @abstractmethod
-    def _insert_rewards(self, connection: Any, rows: Sequence[RewardRow]) -> dict[tuple[bytes, str], int | None]:
-        """Keep those whose keys and events are new: of each the sequence number of its decision, if that is there."""
-
-    @abstractmethod
-    def _replace_reward(self, connection: Any, row: RewardRow, before: RewardRow, seq: int) -> int:
-        """Let a reward take the place of another one, which has this sequence number; its own."""
-
-    @abstractmethod
-    def _next_seq(self, connection: Any) -> int:
-        """The next sequence number of decisions, which is given out."""
+    def _next_seq(self, connection: Connection, table: str) -> int:
+        """The next sequence number of decisions or rewards, which is given out."""
 
     @abstractmethod
     def faults(self) -> list[str]:
@@ -110,9 +121,6 @@ class Store(Database):
     @abstractmethod
     def backup(self, path: str | Path) -> None:
         """Write a copy of the whole store, as of one moment, while it is used: a new file that can be opened."""
-
-    def _match_all(self, connection: Connection) -> None:
-        """Find the decisions of all rewards that came before them, where their own transaction may have missed it."""
 
     # the experiment and its versions
 
@@ -277,7 +285,7 @@ class Store(Database):
                 return None
             if (frozen := _frozen(connection, number, parent)) is not None:
                 return frozen
-            self._match_all(connection)
+            self._match(connection)
             marks = _newest(connection)
             keep_tally(connection, number, tallied(connection, number, marks))
             columns = "experiment, parent, plan, decisions, rewards"
@@ -355,6 +363,7 @@ class Store(Database):
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
         """Keep all rows of a group of callers, in their order, and fill in the results."""
         counted: Counter[str] = Counter()
+        self._loose = []
         decisions = [row for job in jobs for row in job.decisions]
         if decisions:
             stored = self._keep_decisions(connection, decisions, counted)
@@ -367,6 +376,8 @@ class Store(Database):
             there = {row.key for part in _parts([*activations]) for row in self._decisions_of(connection, part)}
             for job in jobs:
                 job.activated = [key in fresh if key in there else None for key, _ in job.activations]
+        if self._loose:
+            self._match(connection, self._loose)
         rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
         if rewards:
             known = iter(self._keep_rewards(connection, rewards, counted))
@@ -381,6 +392,63 @@ class Store(Database):
                 "ON CONFLICT (experiment, name) DO UPDATE SET count = rareswitch_counters.count + excluded.count",
                 [value for name in names for value in (self.number, name, counted[name])],
             )
+
+    def _match(self, connection: Connection, keys: Sequence[bytes] | None = None) -> None:
+        """Find the decisions of rewards that came before them: of all rewards, or of those of some keys."""
+        if connection.execute(self.unmatched_query).fetchone() is None:
+            return
+        number = self.number
+        query = (
+            f"UPDATE rareswitch_rewards AS reward {self.unmatched_hint} "
+            "SET decision = made.seq, version = made.version "
+            f"FROM rareswitch_decisions AS made WHERE made.experiment = {number} AND made.key = reward.key "
+            f"AND made.seq > 0 AND reward.experiment = {number} AND reward.decision IS NULL"
+        )
+        if keys is None:
+            connection.execute(query)
+        for part in _parts(keys or ()):
+            connection.execute(f"{query} AND reward.key IN ({', '.join('?' * len(part))})", part)
+
+    @property
+    def unmatched_query(self) -> str:
+        """Whether there are rewards whose decision has not come; in the order of an index of these alone."""
+        waiting = f"{self.unmatched_hint} WHERE experiment = {self.number} AND decision IS NULL"
+        return f"SELECT key FROM rareswitch_rewards {waiting} ORDER BY experiment, key LIMIT 1"
+
+    def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
+        """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
+        number, added = self.number, zip(rows, of_decisions(rows), strict=True)
+        given = [(waiting_seq() if row.waits else None, number, *row[: len(OWN)], total) for row, total in added]
+        new: dict[bytes, int] = dict(connection.each(self._add_decision, given))
+        first = rows if len(new) == len(rows) else {row.key: row for row in reversed(rows) if row.key in new}.values()
+        if sets := [row for row in first if row.contexts is not None]:
+            columns = ((row.version, row.rank, row.contexts, row.names) for row in sets)
+            totals = zip(sets, columns, of_contexts(sets), strict=True)
+            connection.each(_ADD_CONTEXTS, [(new[row.key], number, *own, total) for row, own, total in totals])
+        if records := [(new[row.key], number, row.record) for row in first if row.record is not None]:
+            connection.each(_ADD_RECORD, records)
+        self._loose += new
+        return new
+
+    def _insert_rewards(
+        self, connection: Connection, rows: Sequence[RewardRow], seq: int | None = None
+    ) -> dict[tuple[bytes, str], int | None]:
+        """Keep those whose keys and events are new: of each the sequence number of its decision, if that is there."""
+        number, added = self.number, zip(rows, of_rewards(rows), strict=True)
+        given = [(seq, number, *row, total, number, row.key, number, row.key) for row, total in added]
+        new = {(key, event): decision for key, event, decision in connection.each(self._add_reward, given)}
+        self._loose += [key for (key, _), decision in new.items() if decision is None]
+        return new
+
+    def _replace_reward(self, connection: Connection, row: RewardRow, before: RewardRow, seq: int) -> int:
+        """Let a reward take the place of another one, which has this sequence number; its own."""
+        # the old one must step back before the index lets the new one in, so its number is drawn first
+        new = self._next_seq(connection, "rewards")
+        step_back = "UPDATE rareswitch_rewards SET superseded = ?, checksum = ? WHERE seq = ? AND superseded IS NULL"
+        if connection.execute(step_back, (new, *of_rewards([before], [new]), seq)).rowcount != 1:
+            raise OvertakenError(f"{self.url} is changed by others at the same time.")
+        self._insert_rewards(connection, [row], new)
+        return new
 
     def _keep_decisions(
         self, connection: Connection, rows: Sequence[DecisionRow], counted: Counter[str]
@@ -405,22 +473,21 @@ class Store(Database):
         return stored
 
     def _activate(self, connection: Connection, times: Mapping[bytes, float]) -> set[bytes]:
-        """Give those that wait sequence numbers, as if they came now, and match their rewards; the keys of these."""
-        activated, number = set(), self.number
+        """Give those that wait sequence numbers, as if they came now; the keys of these."""
+        activated, number = set[bytes](), self.number
         for keys in _parts(sorted(times)):
             query = (
-                "SELECT key, seq, version FROM rareswitch_decisions WHERE experiment = ? AND seq < 0 "
+                "SELECT key, seq FROM rareswitch_decisions WHERE experiment = ? AND seq < 0 "
                 f"AND key IN ({', '.join('?' * len(keys))}) ORDER BY key {self.row_lock}"
             )
-            for key, before, version in connection.execute(query, (number, *keys)).fetchall():
-                seq = self._next_seq(connection)
+            for key, before in connection.execute(query, (number, *keys)).fetchall():
+                seq = self._next_seq(connection, "decisions")
                 for table in ("decisions", "contexts", "records"):
                     connection.execute(f"UPDATE rareswitch_{table} SET seq = ? WHERE seq = ?", (seq, before))
                 query = "UPDATE rareswitch_decisions SET activated = ? WHERE seq = ?"
                 connection.execute(query, (times[key], seq))
-                query = "UPDATE rareswitch_rewards SET decision = ?, version = ? WHERE experiment = ? AND key = ? "
-                connection.execute(f"{query} AND decision IS NULL", (seq, version, number, key))
                 activated.add(bytes(key))
+        self._loose += activated
         return activated
 
     def _keep_rewards(
@@ -464,7 +531,7 @@ class Store(Database):
     def _tally(self, connection: Connection) -> None:
         """Count what has come since it was counted last."""
         if self._to_tally(connection) >= STEP:  # else another process was faster
-            self._match_all(connection)
+            self._match(connection)
             keep_tally(connection, self.number, tallied(connection, self.number, _newest(connection)))
 
     # what is there

@@ -14,7 +14,6 @@ from rareswitch.errors import StoreError
 from rareswitch.experiment import create
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.store import open_store
-from rareswitch.store.postgres import unmatched_query
 from rareswitch.store.sqlite import SqliteStore
 from reference.rows import decisions, reward, version
 
@@ -81,7 +80,8 @@ def test_a_decision_a_look_and_an_update_that_is_not_due_look_nothing_through(
 def test_postgres_finds_unmatched_rewards_by_their_index(postgres: str) -> None:
     with closing(open_store(postgres, uuid4().hex)) as store:
         store.create("{}", version(1))
+        query = store.unmatched_query
     with psycopg.connect(postgres) as connection:
         connection.execute("SET enable_seqscan = off")
-        plan = connection.execute(f"EXPLAIN {unmatched_query(1)}".encode()).fetchall()
+        plan = connection.execute(f"EXPLAIN {query}".encode()).fetchall()
     assert "rareswitch_rewards_unmatched" in str(plan)
