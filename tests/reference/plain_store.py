@@ -102,7 +102,9 @@ class PlainStore:
         found = []
         for number, rows in sorted(versions.items()):
             times = [row.time for row, _ in rows]
-            found.append(Counts(number, len(rows), sum(bool(held) for _, held in rows), min(times), max(times)))
+            last = None if upto is None else upto.rewards
+            came = sum(last is None or one.sequence <= last for row, _ in rows for one in self._of.get(row.key, ()))
+            found.append(Counts(number, len(rows), sum(bool(held) for _, held in rows), min(times), max(times), came))
         return found
 
     def totals(self) -> Totals:

@@ -282,30 +282,14 @@ def _words(rows: NDArray[np.void]) -> Words:
 ALL = Marks(1 << 62, 1 << 62)
 
 
-class Tallied(NamedTuple):
-    """What there is of one policy."""
-
-    decisions: int = 0
-    #: Decisions with a reward at least.
-    rewarded: int = 0
-    #: Rewards of its decisions, with those that were superseded.
-    rewards: int = 0
-    first_time: float = float("inf")
-    last_time: float = float("-inf")
-
-
 class Tally(NamedTuple):
     """What there is up to these marks."""
 
     marks: Marks = Marks(0, 0)
     #: With those that were superseded, and those whose decision has not come.
     rewards: int = 0
-    versions: dict[int, Tallied] = {}  # noqa: RUF012 (never changed)
-
-    def counts(self) -> list[Counts]:
-        """Of the versions that have decided."""
-        decided = sorted((version, counted) for version, counted in self.versions.items() if counted.decisions)
-        return [Counts(version, of.decisions, of.rewarded, of.first_time, of.last_time) for version, of in decided]
+    #: By version, those that have decided.
+    versions: dict[int, Counts] = {}  # noqa: RUF012 (never changed)
 
 
 def kept_tally(connection: Connection, number: int, upto: Marks = ALL) -> Tally:
@@ -322,7 +306,7 @@ def kept_tally(connection: Connection, number: int, upto: Marks = ALL) -> Tally:
     marks, rewards, versions = json.loads(text)
     if marks[0] > upto.decisions or marks[1] > upto.rewards:
         return Tally()
-    return Tally(Marks(*marks), rewards, {int(version): Tallied(*counted) for version, counted in versions.items()})
+    return Tally(Marks(*marks), rewards, {int(version): Counts(*counted) for version, counted in versions.items()})
 
 
 def keep_tally(connection: Connection, number: int, tally: Tally) -> None:
@@ -357,7 +341,7 @@ def tallied(connection: Connection, number: int, upto: Marks = ALL) -> Tally:
     )
     late = {row[0]: row[1:] for row in connection.execute(late_query)}
     while version := connection.execute(f"SELECT min(version) FROM {decisions} AND version > {version}").fetchone()[0]:
-        known = versions.get(version, Tallied())
+        known = versions.get(version, Counts(version))
         new, first, last = connection.execute(
             f"SELECT count(*), min(time), max(time) FROM {decisions} "
             f"AND version = {version} AND seq > {after.decisions} AND seq <= {upto.decisions}"
@@ -368,12 +352,14 @@ def tallied(connection: Connection, number: int, upto: Marks = ALL) -> Tally:
             f"AND seq <= {upto.rewards}"
         ).fetchone()
         late_rewards, late_rewarded = late.get(version, (0, 0))
-        versions[version] = Tallied(
-            known.decisions + new,
-            known.rewarded + rewarded + late_rewarded,
-            known.rewards + rewards + late_rewards,
-            known.first_time if first is None else min(known.first_time, first),
-            known.last_time if last is None else max(known.last_time, last),
-        )
+        if known.decisions + new:
+            versions[version] = Counts(
+                version,
+                known.decisions + new,
+                known.rewarded + rewarded + late_rewarded,
+                known.first_time if first is None else min(known.first_time, first),
+                known.last_time if last is None else max(known.last_time, last),
+                known.rewards + rewards + late_rewards,
+            )
     (rewards,) = connection.execute(f"SELECT count(*) FROM {since} AND experiment + 0 = {number}").fetchone()
     return Tally(upto, before.rewards + rewards, versions)

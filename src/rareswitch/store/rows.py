@@ -161,12 +161,14 @@ class Counts(NamedTuple):
     """What a store holds of the decisions of one policy."""
 
     version: int
-    decisions: int
+    decisions: int = 0
     #: Decisions with a reward at least.
-    rewarded: int
+    rewarded: int = 0
     #: Seconds since 1970, of the first and of the last decision.
-    first_time: float
-    last_time: float
+    first_time: float = float("inf")
+    last_time: float = float("-inf")
+    #: Rewards of its decisions, with those that were superseded.
+    rewards: int = 0
 
 
 class Totals(NamedTuple):

@@ -15,18 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.errors import ExistsError, StoreError
-from rareswitch.store.columns import (
-    ALL,
-    OFFERS,
-    ROWS,
-    Slice,
-    Tallied,
-    damaged,
-    damaged_row,
-    keep_tally,
-    kept_tally,
-    tallied,
-)
+from rareswitch.store.columns import ALL, OFFERS, ROWS, Slice, damaged, damaged_row, keep_tally, kept_tally, tallied
 from rareswitch.store.connections import Connection, Database, Job, OvertakenError, Transaction
 from rareswitch.store.rows import (
     EXPERIMENT_TABLES,
@@ -580,7 +569,8 @@ class Store(Database):
 
     def counts(self, upto: Marks | None = None) -> list[Counts]:
         """By version, those with a decision at least; up to these marks."""
-        return self._read(partial(tallied, number=self.number, upto=upto or ALL)).counts()
+        counted = self._read(partial(tallied, number=self.number, upto=upto or ALL)).versions
+        return [counted[version] for version in sorted(counted)]
 
     def totals(self) -> Totals:
         """What has been seen besides."""
@@ -663,7 +653,7 @@ class Store(Database):
 
     def _check_tallied(self, connection: Connection, version: int, upto: Marks, decisions: int) -> None:
         """Raise if what was tallied when it came is not there any more."""
-        expected = tallied(connection, self.number, upto).versions.get(version, Tallied())
+        expected = tallied(connection, self.number, upto).versions.get(version, Counts(version))
         query = (
             f"SELECT count(*) FROM rareswitch_rewards WHERE experiment = {self.number} AND version = {int(version)} "
             f"AND decision <= {int(upto.decisions)} AND seq <= {int(upto.rewards)}"
