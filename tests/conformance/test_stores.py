@@ -48,10 +48,10 @@ def table_of(
     """The columns of all slices of a version, one after the other; None where a reward is not there."""
     columns: dict[str, list[Any]] = {}
     for part in store.slices(of, upto, sums=sums, window=window):
-        for name, values in part.read()._asdict().items():
-            if values is not None:
-                known = [None if value != value else value for value in values.tolist()]
-                columns.setdefault(name, []).extend(known)
+        for name in ("ids", "features", "propensities", "times", "rewards", "reward_times"):
+            (log,) = part.read()
+            known = [None if value != value else value for value in getattr(log, name).tolist()]
+            columns.setdefault(name, []).extend(known)
     return columns
 
 
@@ -194,7 +194,7 @@ def test_the_first_to_start_an_update_decides(store: Store) -> None:
     store.abandon_update(1)
     again = store.start_update(1, '{"now": 3}')
     assert again[0] == '{"now": 3}'
-    assert len(table_of(store, again[1])["keys"]) == 4
+    assert len(table_of(store, again[1])["ids"]) == 4
     store.publish(version(2))
     assert store.start_update(1, "{}") is None
     store.abandon_update(1)
@@ -252,11 +252,10 @@ def test_a_version_without_its_parent_is_refused(store: Store) -> None:
     assert store.head() == 1
 
 
-def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.store.ROWS", 10)
+def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store) -> None:
     store.add_decisions([decision(number, of=1 + number % 2) for number in range(47)])
-    slices = store.slices(2, marks_of(store), sums=False)
-    assert [len(part.read().keys) for part in slices] == [10, 10, 3]
+    slices = store.slices(2, marks_of(store), sums=False, size=10)
+    assert [len(log) for part in slices for log in part.read()] == [10, 10, 3]
     assert numbers_of(table_of(store, marks_of(store), of=2)) == list(range(1, 47, 2))
     assert store.slices(3, marks_of(store), sums=False) == []
 
@@ -264,8 +263,9 @@ def test_slices_have_a_largest_size_and_leave_nothing_out(store: Store, monkeypa
 def test_slices_hold_what_was_offered_where_it_was_kept(store: Store) -> None:
     rows = [decision(number, kept=number % 2 == 0)._replace(baseline=number or None) for number in range(5)]
     store.add_decisions(rows)
-    (part,) = store.slices(1, marks_of(store), sums=False, contexts=True)
-    offers, kept = part.read().offers, rows[::2]
+    (part,) = store.slices(1, marks_of(store), sums=False)
+    (log, offers), kept = part.read_offers(), rows[::2]
+    assert log.ids.tolist() == next(part.read()).ids.tolist()
     assert (offers.rows.tolist(), offers.baselines.tolist()) == ([0, 2, 4], [-1, 2, 4])
     assert offers.arm_indices.tolist() == [row.arm_index for row in kept]
     wanted = [row.id for row in kept], [row.contexts for row in kept], [row.names for row in kept]

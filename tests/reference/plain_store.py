@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rareswitch.core import keys_of_bytes
-from rareswitch.store import Counts, DecisionColumns, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value
+from rareswitch.decisions import DecisionLog
+from rareswitch.store import Counts, DecisionRow, Marks, RewardRow, Totals, VersionRow, reward_value
 
 
 class _Reward:
@@ -32,21 +33,20 @@ class PlainSlice(NamedTuple):
     sums: bool
     window: float | None
 
-    def read(self) -> DecisionColumns:
+    def read(self) -> Iterator[DecisionLog]:
         in_force = []
         for row, held in zip(self.decisions, self.rewards, strict=True):
             prompt = [one for one in held if self.window is None or one.time - row.time <= self.window]
             in_force.append(prompt or held if self.sums else held)
         values = [reward_value([one.value for one in held], sums=self.sums) for held in in_force]
         times = [max((one.time for one in held), default=None) for held in in_force]
-        return DecisionColumns(
-            keys=keys_of_bytes(b"".join(row.key for row in self.decisions), len(self.decisions)),
+        yield DecisionLog.checked(
+            ids=keys_of_bytes(b"".join(row.key for row in self.decisions), len(self.decisions)),
             features=np.array([np.frombuffer(row.features) for row in self.decisions]),
             propensities=np.array([row.propensity for row in self.decisions]),
             times=np.array([row.time for row in self.decisions]),
             rewards=np.array(values, dtype=float),
             reward_times=np.array(times, dtype=float),
-            offers=None,
         )
 
 

@@ -392,6 +392,11 @@ class DecisionLog:
         shared = ("batch_names", "policies", "estimated", "cautions")
         return self.checked(**{name: getattr(self, name) for name in (*names, *shared)})
 
+    def of_batch(self, number: int = 0, names: Sequence[str] = (), **shared: Any) -> Self:
+        """The same decisions as those of one batch, by its number among the names of all."""
+        columns = {"batches": np.full(len(self), number), "batch_names": tuple(names), **shared}
+        return self.checked(**vars(self) | columns)
+
     def by_batch(self) -> Self:
         """The rows of each batch together, in the order of the batches, so that this order can be read off."""
         rises = bool((np.diff(self.batches) >= 0).all())

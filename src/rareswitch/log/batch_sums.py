@@ -1,6 +1,6 @@
 """What a learner needs of the decisions of one policy: sums, from any source, on any executor."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -57,6 +57,8 @@ class Task:
     policy_id: str
     #: Whether decisions come back as they are, not summed.
     gathers: bool
+    #: Which rewards count; see :class:`Learnable`.
+    counting: Mapping[str, float | None]
     clip: tuple[float, float] | None = None
     leave_out: HeldOut | None = None
 
@@ -74,8 +76,8 @@ class Task:
 class SourcePart(Protocol):
     """Some decisions of a source; small, and can be sent to where it is read."""
 
-    def read(self, task: Task) -> Iterator[DecisionLog]:
-        """Those of one policy, with the rewards that count."""
+    def read(self) -> Iterator[DecisionLog]:
+        """Those of one policy, with the chosen arms alone and the rewards that came."""
 
 
 class Learnable(NamedTuple):
@@ -86,13 +88,15 @@ class Learnable(NamedTuple):
     rows: int
     #: Samples as many context sets, where the executor is.
     sample: Callable[[Task, int, Executor | None], Sample | None]
+    #: Window, now and default of rewards, as far as they are wanted.
+    counting: Mapping[str, float | None]
 
 
 class BatchSource(Protocol):
     """Where decisions are learned from."""
 
-    def learnable(self, policy_id: str) -> Learnable:
-        """Those of one policy."""
+    def learnable(self, policy_id: str, learner: Learner) -> Learnable:
+        """Those of one policy, fit for a learner."""
 
 
 def summarize(
@@ -129,10 +133,9 @@ def summarize(
         Called with the number of parts that were read, and how many there are.
     """
     policy_id = state.policy.id if policy_id is None else policy_id
-    parts, rows, sample = source.learnable(policy_id)
-    task = Task(
-        learner=learner, state=state, policy_id=policy_id, gathers=rows <= GATHERED, clip=clip, leave_out=leave_out
-    )
+    parts, rows, sample, counting = source.learnable(policy_id, learner)
+    task = Task(learner=learner, state=state, policy_id=policy_id, gathers=rows <= GATHERED, counting=counting)
+    task = replace(task, clip=clip, leave_out=leave_out)
     summary = _passed(parts, task, executor, progress)
     if policy_id != state.policy.id or state.done:
         return summary
@@ -215,7 +218,8 @@ def _passed(
 def _read(part: SourcePart, *, task: Task) -> tuple[list[DecisionLog], list[Summary]]:
     """The decisions of a part, or what they sum up to."""
     gathered, total = list[DecisionLog](), list[Summary]()
-    for log in part.read(task):
+    for chunk in part.read():
+        log = chunk.of_batch(0, [task.policy_id]).attributed(**task.counting)
         if task.leave_out is not None:
             log = log.select(~task.leave_out.among(log.ids))
         if len(log) and task.gathers:
@@ -232,15 +236,12 @@ class _AnyPolicy:
     source: Source
     default: float | None
 
-    def learnable(self, policy_id: str) -> Learnable:
+    def learnable(self, policy_id: str, learner: Learner) -> Learnable:
         """Itself; chunks may be many, and are summed one by one."""
-        return Learnable([self], GATHERED + 1, self.sample)
+        return Learnable([self], GATHERED + 1, self.sample, {"default": self.default})
 
-    def read(self, task: Task) -> Iterator[DecisionLog]:
-        for chunk in self.source.chunks(contexts=False):
-            log = chunk.without_offers()
-            same = {"batch_names": (task.policy_id,), "batches": np.zeros_like(log.batches)}
-            yield log.checked(**vars(log) | same).attributed(default=self.default)
+    def read(self) -> Iterator[DecisionLog]:
+        return (chunk.without_offers() for chunk in self.source.chunks(contexts=False))
 
     def sample(self, task: Task, size: int, executor: Executor | None) -> Sample | None:
         """The context sets of the decisions with the smallest ranks."""

@@ -101,14 +101,14 @@ class _Part:
 
     file: PartFile
     policy_id: str
-    #: Window, now and default of rewards, as far as they are wanted.
-    counting: Mapping[str, float | None]
+    learner: Learner
+    #: Whether there is an attribution window.
+    timed: bool
 
-    def read(self, task: Task) -> Iterator[DecisionLog]:
+    def read(self) -> Iterator[DecisionLog]:
         """Those that a learner sums."""
-        columns = [*NEEDED, "key"] + ["time", "reward_time"] * ("window" in self.counting)
-        for block in prefetched(self._blocks(columns)):
-            yield chosen_log(block, task.learner.dim, self.counting, task.learner, batch_names=(self.policy_id,))
+        for block in prefetched(self._blocks([*NEEDED, "key"] + ["time", "reward_time"] * self.timed)):
+            yield chosen_log(block, self.learner.dim, self.timed, self.learner)
 
     def sample(self, task: Task, size: int) -> Sample | None:
         """The context sets of those that may be sampled: of the smallest ranks."""
@@ -253,7 +253,9 @@ class ParquetLog:
         arms, sample = ArmCodes(), KeyedSample(len(numbers))
         columns = OFFERED if contexts else CHOSEN
         for block in prefetched(block for part in self.parts for block in part.blocks(columns)):
-            log = chosen_log(block, self.dim, self._counting, batches=block.policy_numbers(numbers), **shared)
+            log = chosen_log(block, self.dim, "window" in self._counting)
+            log = log.checked(**vars(log) | shared | {"batches": block.policy_numbers(numbers)})
+            log = log.attributed(**self._counting)
             if contexts:
                 rows = _rows_with_sets(block, self.dim)
                 sample.check(block.source, log.batches, log.ids, rows)
@@ -264,9 +266,10 @@ class ParquetLog:
                 log = log.checked(**vars(log) | _offered(block, log.features, log.propensities, arms))
             yield log
 
-    def learnable(self, policy_id: str) -> Learnable:
+    def learnable(self, policy_id: str, learner: Learner) -> Learnable:
         """The parts that have rows of a policy."""
-        parts = [_Part(part, policy_id, self._counting) for part in self.parts if part.policies[policy_id]]
+        timed = "window" in self._counting
+        parts = [_Part(part, policy_id, learner, timed) for part in self.parts if part.policies[policy_id]]
         rows = sum(part.file.policies[policy_id] for part in parts)
 
         def sample(task: Task, size: int, executor: Executor | None) -> Sample | None:
@@ -274,7 +277,7 @@ class ParquetLog:
             samples = [part for part in results if part is not None]
             return reduce(add, samples) if samples else None
 
-        return Learnable(parts, rows, sample)
+        return Learnable(parts, rows, sample, self._counting)
 
     def _map(self, function: Callable[[P], R], items: Sequence[P]) -> Iterator[R]:
         results = run_shards(function, items, self._executor, label="part")
@@ -438,24 +441,18 @@ def _dim(file: "ParquetFile") -> int | None:
 # blocks of rows as chunks of a decision log
 
 
-def chosen_log(
-    block: Block, dim: int | None, counting: Mapping[str, Any], learner: Learner | None = None, **shared: Any
-) -> DecisionLog:
-    """The decisions of a block with the chosen arms alone, and the rewards that count.
-
-    ``counting`` has the window, now and default of :meth:`~rareswitch.decisions.DecisionLog.attributed`, as far as they
-    are wanted; ``shared`` is what all chunks of a source have.
-    """
+def chosen_log(block: Block, dim: int | None, timed: bool, learner: Learner | None = None) -> DecisionLog:
+    """The decisions of a block with the chosen arms alone; ``timed`` where there is an attribution window."""
     keys, features, propensities, rewards = block.decided(dim, learner)
     return DecisionLog.checked(
         propensities=propensities,
         rewards=rewards,
         features=None if dim is None else features,
         ids=keys,
-        times=block.times("time", needed="window" in counting) if block.has("time") or "window" in counting else None,
+        times=block.times("time", needed=timed) if block.has("time") or timed else None,
         reward_times=block.times("reward_time"),
-        **shared,
-    ).attributed(**counting)
+        batch_names=(block.source,),
+    )
 
 
 def _rows_with_sets(block: Block, dim: int | None) -> IntArray:

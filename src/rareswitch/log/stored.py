@@ -3,7 +3,6 @@
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -14,11 +13,11 @@ import numpy as np
 from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, StoreError, several
-from rareswitch.learner import Sample
+from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
 from rareswitch.policy import Policy
-from rareswitch.store import DecisionColumns, Marks, Offers, Slice, Store
+from rareswitch.store import OFFERS, Marks, Offers, Slice, Store
 
 __all__ = ["KeptRecord", "StoredLog", "check_newest"]
 
@@ -37,38 +36,6 @@ class KeptRecord(msgspec.Struct, frozen=True):
 
     context: dict[str, Any]
     arms: list[str | int] | dict[str, dict[str, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Decisions of one policy in a store, which can be read in another process."""
-
-    slice: Slice
-    policy_id: str
-    dim: int
-    #: Window, now and default of rewards, as far as they are wanted.
-    counting: Mapping[str, float | None]
-
-    def read(self, task: Task) -> Iterator[DecisionLog]:
-        """Those that a learner sums."""
-        yield self.log(self.slice.read())
-
-    def log(self, columns: DecisionColumns) -> DecisionLog:
-        """Decisions with the chosen arms alone, and the rewards that count."""
-        if columns.features.shape[1] != self.dim:
-            raise StoreError(
-                f"stored decisions have {columns.features.shape[1]} features, and the learner is for {self.dim}: the "
-                "store was changed by something else."
-            )
-        return DecisionLog.checked(
-            propensities=columns.propensities,
-            rewards=columns.rewards,
-            features=columns.features,
-            ids=columns.keys,
-            times=columns.times,
-            reward_times=columns.reward_times,
-            batch_names=(self.policy_id,),
-        ).attributed(**self.counting)
 
 
 class StoredLog:
@@ -149,11 +116,11 @@ class StoredLog:
         batches = len(self.batch_names)
         return f"<log of {self.store.name}: {several(self.decisions, 'decision')}, {several(batches, 'batch')}>"
 
-    def learnable(self, policy_id: str) -> Learnable:
+    def learnable(self, policy_id: str, learner: Learner) -> Learnable:
         """The decisions of one policy in slices, and the sample that the store has an index for."""
         version = self._versions.get(policy_id)
-        parts = [] if version is None else [*self._parts(version)]
-        return Learnable(parts, sum(part.slice.rows for part in parts), partial(self._sample, version))
+        parts = [] if version is None else self._slices(version)
+        return Learnable(parts, sum(part.rows for part in parts), partial(self._sample, version), self._counting)
 
     def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
         """The decisions, some at a time; with ``contexts`` those of which all offered arms are known."""
@@ -162,16 +129,13 @@ class StoredLog:
                 f"experiment '{self.store.name}' has not decided anything yet: there is nothing to evaluate."
             )
         arms, sample = ArmCodes(), KeyedSample(len(self.batch_names))
-        for batch, part, columns in prefetched(self._columns(contexts)):
-            log = part.log(columns)
-            batches = {"batches": np.full(len(log), batch), "batch_names": self.batch_names, "policies": self.policies}
-            log = log.checked(**vars(log) | batches)
-            if columns.offers is not None:
-                rows = columns.offers.rows
-                sample.check(f"the decisions of {self.store.name}", log.batches, log.ids, rows)
-                if not len(rows):
+        for batch, chunk, offers in prefetched(self._read(contexts)):
+            log = chunk.of_batch(batch, self.batch_names, policies=self.policies).attributed(**self._counting)
+            if offers is not None:
+                sample.check(f"the decisions of {self.store.name}", log.batches, log.ids, offers.rows)
+                if not len(offers.rows):
                     continue
-                log = self._with_offers(log.select(rows), columns.offers, arms)
+                log = self._with_offers(log.select(offers.rows), offers, arms)
             yield log
 
     def records(self, ids: KeyArray) -> list[KeptRecord | None]:
@@ -179,16 +143,23 @@ class StoredLog:
         texts = self.store.records(key_bytes(ids))
         return [None if text is None else msgspec.json.decode(text, type=KeptRecord) for text in texts]
 
-    def _parts(self, version: int, *, contexts: bool = False) -> Iterator[_Part]:
-        counting = {"sums": self._sums, "window": self._counting["window"], "contexts": contexts}
-        for part in self.store.slices(version, self.upto, **counting):  # type: ignore[arg-type]
-            yield _Part(part, self.batch_names[self._batches[version]], self.dim, self._counting)
+    def _slices(self, version: int, **size: int) -> Sequence[Slice]:
+        slices = self.store.slices(version, self.upto, sums=self._sums, window=self._counting["window"], **size)
+        for part in slices[:1]:
+            if part.width != 8 * self.dim:
+                raise StoreError(
+                    f"stored decisions have {part.width // 8} features, and the learner is for {self.dim}: the store "
+                    "was changed by something else."
+                )
+        return slices
 
-    def _columns(self, contexts: bool) -> Generator[tuple[int, _Part, DecisionColumns]]:
+    def _read(self, contexts: bool) -> Generator[tuple[int, DecisionLog, Offers | None]]:
         """The decisions batch by batch, as the store has them."""
         for version, batch in self._batches.items():
-            for part in self._parts(version, contexts=contexts):
-                yield batch, part, part.slice.read()
+            if contexts:
+                yield from ((batch, *part.read_offers()) for part in self._slices(version, size=OFFERS))
+            else:
+                yield from ((batch, log, None) for part in self._slices(version) for log in part.read())
 
     def _sample(self, version: int | None, task: Task, size: int, executor: Executor | None) -> Sample | None:
         """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""

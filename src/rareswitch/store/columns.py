@@ -9,6 +9,7 @@ update: rows that are missing from a damaged index would go unnoticed otherwise.
 
 import json
 import zlib
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, KeyArray, keys_of_bytes
+from rareswitch.core import BoolArray, FloatArray, IntArray, keys_of_bytes
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import StoreError
 from rareswitch.store.connections import Connection
 from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, of_contexts
@@ -25,7 +27,7 @@ from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, 
 if TYPE_CHECKING:
     from rareswitch.store.store import Store
 
-__all__ = ["DecisionColumns", "Offers", "Slice"]
+__all__ = ["OFFERS", "Offers", "Slice"]
 
 #: Decisions of a slice at the most, without their context sets and with them.
 ROWS, OFFERS = 1 << 16, 1 << 11
@@ -53,24 +55,6 @@ class Offers(NamedTuple):
     names: list[str | None]
 
 
-class DecisionColumns(NamedTuple):
-    """Decisions of one version, in the order in which they came."""
-
-    #: (n, 2)
-    keys: KeyArray
-    #: (n, d) vectors of the chosen arms.
-    features: FloatArray
-    #: (n,)
-    propensities: FloatArray
-    #: (n,) seconds since 1970.
-    times: FloatArray
-    #: (n,) in force at the mark: NaN where there is none, the sum where rewards are summed.
-    rewards: FloatArray
-    #: (n,) when they came, of several the last; NaN where there is none.
-    reward_times: FloatArray
-    offers: Offers | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Slice:
     """Decisions of a version between two sequence numbers; small, and can be sent to where it is read."""
@@ -86,21 +70,26 @@ class Slice:
     upto: Marks
     sums: bool
     window: float | None
-    #: Whether to read what was offered too.
-    contexts: bool
 
     def __repr__(self) -> str:
         return f"<slice of {self.store.name}: decisions {self.first} to {self.last} of policy {self.version}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.store.url == "memory:":
-            return ReadSlice, (self.read(),)
+            return ReadSlice, ([*self.read()],)
         fields = {name: value for name, value in vars(self).items() if name != "store"}
         return SentSlice, (type(self.store), self.store.address, self.store.name, fields)
 
-    def read(self) -> DecisionColumns:
-        """The decisions with the rewards in force; a row that is damaged is an error."""
-        decisions, rewards = self._arrays(self._decisions(), self._rewards())
+    def read(self) -> Iterator[DecisionLog]:
+        """The decisions with the chosen arms alone and the rewards in force; a row that is damaged is an error."""
+        yield self._log(*self._arrays(self._decisions(), self._rewards()))
+
+    def read_offers(self) -> tuple[DecisionLog, Offers]:
+        """The same decisions, and what was offered."""
+        decisions, rewards = self._arrays(self._decisions(offers=True), self._rewards())
+        return self._log(decisions, rewards), self._offers(decisions)
+
+    def _log(self, decisions: NDArray[np.void], rewards: NDArray[np.void]) -> DecisionLog:
         if len(decisions) != self.rows:
             raise self._damaged(f"{self.rows} decisions of policy {self.version} and finds {len(decisions)}")
         words = _words(decisions[[*_DECISION]])
@@ -108,28 +97,26 @@ class Slice:
         at = self._positions(words, rewards)
         in_force = (rewards["superseded"] == 0) | (rewards["superseded"] > self.upto.rewards)
         rewards, at = rewards[in_force], at[in_force]
-        if not self.sums and np.bincount(at, minlength=1).max() > 1:
-            raise self._damaged(f"one reward of each decision of policy {self.version}, and finds two of one")
-        times = decisions["time"]
+        times = decisions["time"].copy()
         if self.sums and self.window is not None:
-            prompt = in_time(at, rewards["time"] - times[at], window=self.window)
-            rewards, at = rewards[prompt], at[prompt]
+            rows = in_time(at, rewards["time"] - times[at], window=self.window)
+            rewards, at = rewards[rows], at[rows]
         values, reward_times = joined(self.rows, at, rewards["value"], rewards["time"], sums=self.sums)
-        return DecisionColumns(
-            keys=keys_of_bytes(decisions["key"].tobytes(), self.rows),
+        return DecisionLog.checked(
+            ids=keys_of_bytes(decisions["key"].tobytes(), self.rows),
             features=np.frombuffer(decisions["features"].tobytes(), "<f8").reshape(self.rows, -1),
             propensities=decisions["propensity"].copy(),
-            times=times.copy(),
+            times=times,
             rewards=values,
             reward_times=reward_times,
-            offers=self._offers(decisions) if self.contexts else None,
+            batch_names=(f"policy {self.version} of {self.store.name}",),
         )
 
-    def _decisions(self) -> tuple[str, np.dtype[np.void]]:
+    def _decisions(self, *, offers: bool = False) -> tuple[str, np.dtype[np.void]]:
         columns = [f"d.{name}" for name in _DECISION]
         kinds = [*zip(_DECISION, ("<i8", "V16", "<f8", "<f8", "<i8", f"V{self.width}", "<i8"), strict=True)]
         sets = ""
-        if self.contexts:
+        if offers:
             columns += [*(f"d.{name}" for name in _OFFER), "c.data", "c.names", "c.checksum"]
             kinds += [(name, "O") for name in (*_OFFER, "contexts", "names", "set_checksum")]
             sets = "LEFT JOIN rareswitch_contexts AS c ON c.seq = d.seq"
@@ -207,20 +194,20 @@ class SentSlice:
     name: str
     fields: dict[str, Any]
 
-    def read(self) -> DecisionColumns:
+    def read(self) -> Iterator[DecisionLog]:
         """The decisions with the rewards in force."""
         with closing(self.kind(self.address, self.name)) as store:
-            return Slice(store=store, **self.fields).read()
+            yield from Slice(store=store, **self.fields).read()
 
 
 class ReadSlice(NamedTuple):
     """Decisions that were read already: of a store in memory, in another process."""
 
-    columns: DecisionColumns
+    logs: list[DecisionLog]
 
-    def read(self) -> DecisionColumns:
+    def read(self) -> Iterator[DecisionLog]:
         """These decisions."""
-        return self.columns
+        return iter(self.logs)
 
 
 def damaged(name: str, text: str) -> StoreError:

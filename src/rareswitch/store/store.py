@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rareswitch.errors import ExistsError, StoreError
-from rareswitch.store.columns import ALL, OFFERS, ROWS, Slice, damaged, damaged_row, keep_tally, kept_tally, tallied
+from rareswitch.store.columns import ALL, ROWS, Slice, damaged, damaged_row, keep_tally, kept_tally, tallied
 from rareswitch.store.connections import Connection, Database, Job, OvertakenError, Transaction
 from rareswitch.store.rows import (
     EXPERIMENT_TABLES,
@@ -604,15 +604,14 @@ class Store(Database):
     # what is learned from and exported
 
     def slices(
-        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, contexts: bool = False
+        self, version: int, upto: Marks, *, sums: bool, window: float | None = None, size: int = ROWS
     ) -> Sequence[Slice]:
-        """The decisions of a version up to the marks, 65,536 a slice, and the rest in the last.
+        """The decisions of a version up to the marks, ``size`` a slice, and the rest in the last.
 
         Where rewards are summed, those that came later than ``window`` seconds after their decision are left out of
-        the sum; where all of them did, all are in it. With ``contexts`` slices hold what was offered, and are smaller.
+        the sum; where all of them did, all are in it.
         """
         mine = f"experiment = {self.number} AND version = {int(version)} AND seq <= {int(upto.decisions)}"
-        size = OFFERS if contexts else ROWS
 
         def call(connection: Connection) -> list[Slice]:
             parts: list[Slice] = []
@@ -628,20 +627,8 @@ class Store(Database):
                 if last is None:
                     *last, count = connection.execute(f"SELECT max(seq), count(*) {part}").fetchone()
                 after, total = last[0], total + count
-                parts.append(
-                    Slice(
-                        store=self,
-                        version=version,
-                        first=first[0],
-                        last=after,
-                        rows=count,
-                        width=first[1],
-                        upto=upto,
-                        sums=sums,
-                        window=window,
-                        contexts=contexts,
-                    )
-                )
+                seqs: dict[str, int] = {"first": first[0], "last": after, "rows": count, "width": first[1]}
+                parts.append(Slice(store=self, version=version, upto=upto, sums=sums, window=window, **seqs))
 
         return self._read(call)
 

@@ -220,7 +220,7 @@ def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.Mo
     trial = begin_here()
     play(trial, [*range(25)])
     whole = one_of(trial.logged())
-    monkeypatch.setattr("rareswitch.store.store.OFFERS", 10)
+    monkeypatch.setattr("rareswitch.log.stored.OFFERS", 10)
     chunks = [*trial.logged().chunks()]
     assert [len(chunk) for chunk in chunks] == [10, 10, 5]
     assert [name for chunk in chunks for name in chunk.chosen_names] == whole.chosen_names
@@ -229,7 +229,7 @@ def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.Mo
 def test_reading_may_stop_and_others_may_decide_meanwhile(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = begin()
     play(trial, [*range(25)])
-    monkeypatch.setattr("rareswitch.store.store.OFFERS", 10)
+    monkeypatch.setattr("rareswitch.log.stored.OFFERS", 10)
     for contexts in (True, False):
         for number, _ in enumerate(trial.logged().chunks(contexts=contexts)):
             play(trial, [100 + number])

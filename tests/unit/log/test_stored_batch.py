@@ -98,7 +98,8 @@ def test_a_version_in_a_store_is_summed_as_its_rows_in_memory(name: str, names: 
 
 @pytest.mark.parametrize("engine", ["serial", "processes:2"])
 def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.store.store.ROWS", 16)
+    slices = Store.slices
+    monkeypatch.setattr(Store, "slices", lambda *given, **more: slices(*given, **more, size=16))
     monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 16)
     learner, state = begun("foresight")
     rows = timed(played(Run.of(learner, state)))

@@ -17,6 +17,7 @@ from rareswitch.store import DecisionRow, RewardRow, open_store
 from reference.rows import decision, reward, version
 
 FLIPS = 80
+READ = ("ids", "features", "propensities", "times", "rewards", "reward_times")
 
 
 def content(path: Path) -> Any:
@@ -26,14 +27,14 @@ def content(path: Path) -> Any:
         return (
             store.counts(),
             [
-                [np.nan_to_num(np.asarray(column), nan=-1.0).tolist() for column in part.read()[:6]]
+                [np.nan_to_num(getattr(log, name), nan=-1.0).tolist() for log in part.read() for name in READ]
                 for number in (1, 2)
                 for part in store.slices(number, marks, sums=True, window=1e12)
             ],
             [
-                [np.asarray(column, dtype=object).tolist() for column in part.read().offers or ()]
+                [np.asarray(column, dtype=object).tolist() for column in part.read_offers()[1]]
                 for number in (1, 2)
-                for part in store.slices(number, marks, sums=True, contexts=True)
+                for part in store.slices(number, marks, sums=True)
             ],
             [list(store.sample(number, marks)) for number in (1, 2)],
             [evaluated(row, rewards) for _, page in store.rows(0, marks) for row, rewards in page],

@@ -60,7 +60,7 @@ def without_rights(path: Path) -> Iterator[None]:
 def test_a_file_on_read_only_media_can_be_read_and_not_written(path: Path) -> None:
     with without_rights(path), opened(path) as store:
         assert (kept(store), store.head(), store.totals().rewards) == (3, 1, 0)
-        assert [len(part.read().keys) for part in store.slices(1, store.marks(), sums=False)] == [3]
+        assert [len(next(part.read())) for part in store.slices(1, store.marks(), sums=False)] == [3]
         with pytest.raises(StoreError, match="read-only"):
             store.add_decisions([decision(7)])
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
@@ -81,7 +81,7 @@ def test_a_damaged_page_is_reported(path: Path) -> None:
     with opened(path) as store:
         for call in (
             lambda: store.slices(1, marks[1], sums=False),
-            replace(slices[0], store=store).read,
+            lambda: next(replace(slices[0], store=store).read()),
             lambda: store.add_decisions(decisions(range(5000, 6000))),
             lambda: store.find([decision(number).key for number in range(3000)]),
         ):
@@ -260,7 +260,7 @@ def test_a_wrong_password_is_reported_and_never_shown(own_server: Any, caplog: p
         marks = store.start_update(1, "{}")
         assert marks is not None
         slices = store.slices(1, marks[1], sums=False)
-        assert len(slices[0].read().keys) == 1
+        assert len(next(slices[0].read())) == 1
         shown = f"{caught.value}{store.url}{store!r}{slices!r}{slices[0]}{caplog.text}"
     assert "secret" not in shown
 

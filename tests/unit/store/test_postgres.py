@@ -63,7 +63,7 @@ def test_marks_wait_for_rows_that_are_not_committed(store: PostgresStore, postgr
     thread.join()
     marks: Marks = answers[0][1]
     (part,) = store.slices(1, marks, sums=False)
-    assert part.read().rewards.tolist() == pytest.approx([4.0, np.nan, np.nan], nan_ok=True)
+    assert next(part.read()).rewards.tolist() == pytest.approx([4.0, np.nan, np.nan], nan_ok=True)
 
 
 def test_rows_wait_while_marks_are_read(store: PostgresStore, postgres: str) -> None:
@@ -92,7 +92,7 @@ def test_a_reward_finds_a_decision_that_was_made_at_the_same_time(
     answer = store.start_update(1, "{}")
     assert store.totals().unmatched == 0
     (part,) = store.slices(1, answer[1], sums=False)
-    assert part.read().rewards.tolist() == [4.0]
+    assert next(part.read()).rewards.tolist() == [4.0]
 
 
 def test_a_reward_that_two_processes_overwrite_is_overwritten_twice(store: PostgresStore, postgres: str) -> None:
@@ -120,10 +120,10 @@ def test_a_password_is_nowhere_to_be_seen(address: str, monkeypatch: pytest.Monk
             store.head()
         assert isinstance(store, PostgresStore)
         store.number = 1
-        frozen: dict[str, Any] = {"upto": Marks(9, 9), "sums": False, "window": None, "contexts": False}
+        frozen: dict[str, Any] = {"upto": Marks(9, 9), "sums": False, "window": None}
         part = Slice(store=store, version=1, first=1, last=9, rows=9, width=8, **frozen)
         with pytest.raises(StoreError) as unread:
-            part.read()
+            next(part.read())
     for text in (store.url, str(raised.value), str(unread.value), repr(part)):
         assert "hush" not in text
         assert "ann" in text or text == repr(part)

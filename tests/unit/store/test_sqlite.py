@@ -21,8 +21,8 @@ from reference.rows import decisions, reward, version
 
 
 def read(part: Slice) -> list[object]:
-    columns = part.read()
-    return [columns.keys.tolist(), columns.features.tolist(), np.nan_to_num(columns.rewards, nan=-1.0).tolist()]
+    (columns,) = part.read()
+    return [columns.ids.tolist(), columns.features.tolist(), np.nan_to_num(columns.rewards, nan=-1.0).tolist()]
 
 
 @pytest.mark.parametrize("url", ["sqlite:///{}/100% ?#.db", "memory:"])
