@@ -407,8 +407,8 @@ class Store(Database):
     def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
         number, added = self.number, zip(rows, of_decisions(rows), strict=True)
-        given = [(waiting_seq() if row.waits else None, number, *row[: len(OWN)], total) for row, total in added]
-        new: dict[bytes, int] = dict(connection.each(self._add_decision, given))
+        values = [(waiting_seq() if row.waits else None, number, *row[: len(OWN)], total) for row, total in added]
+        new: dict[bytes, int] = dict(connection.each(self._add_decision, values))
         first = rows if len(new) == len(rows) else {row.key: row for row in reversed(rows) if row.key in new}.values()
         if sets := [row for row in first if row.contexts is not None]:
             columns = ((row.version, row.rank, row.contexts, row.names) for row in sets)
@@ -424,8 +424,8 @@ class Store(Database):
     ) -> dict[tuple[bytes, str], int | None]:
         """Keep those whose keys and events are new: of each the sequence number of its decision, if that is there."""
         number, added = self.number, zip(rows, of_rewards(rows), strict=True)
-        given = [(seq, number, *row, total, number, row.key, number, row.key) for row, total in added]
-        new = {(key, event): decision for key, event, decision in connection.each(self._add_reward, given)}
+        values = [(seq, number, *row, total, number, row.key, number, row.key) for row, total in added]
+        new = {(key, event): decision for key, event, decision in connection.each(self._add_reward, values)}
         self._loose += [key for (key, _), decision in new.items() if decision is None]
         return new
 
