@@ -13,7 +13,7 @@ from typing import Any
 from rareswitch.core.files import pyarrow, replacing
 from rareswitch.errors import FileFormatError
 
-__all__ = ["exists", "file_size", "find_parts", "is_url", "making_file"]
+__all__ = ["exists", "find_parts", "is_url", "making_file"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://")
 _SECRET = re.compile(r"://[^/?@:]*:[^?]*@")
@@ -60,14 +60,6 @@ def exists(path: str | Path) -> bool:
         return os.path.lexists(path)
     with _reaching(path) as (system, inner):
         return bool(system.get_file_info(inner).type.name != "NotFound")
-
-
-def file_size(path: str) -> int:
-    """Bytes of a file."""
-    if not is_url(path):
-        return os.stat(path).st_size
-    with _reaching(path) as (system, inner):
-        return int(system.get_file_info(inner).size or 0)
 
 
 def opened_file(path: str) -> Any:

@@ -187,28 +187,28 @@ class _Taking:
 
     def _rows(self, block: Block, version: int) -> tuple[list[DecisionRow], list[RewardRow | None]]:
         """What stores keep of these rows."""
-        keys, features, propensities, rewards = block.decided(self.learner.dim, self.learner)
+        log = block.log(self.learner.dim, self.learner)
         ids = block.batch.column("id").to_pylist()
         names = [str(name) if isinstance(name, int) else _TEXT(name) for name in ids]
-        times, late = (_moments(block, name) for name in ("time", "reward_time"))
         none = [None] * len(names)
+        times, late = (none if column is None else _known(column) for column in (log.times, log.reward_times))
         more: dict[str, list[Any]] = {
             name: block.batch.column(name).to_pylist() if block.has(name) else none for name in MORE
         }
-        arms, arm_indices = self._arms(block, features)
-        kept_keys, ranks = key_bytes(keys), sample_order(keys).tolist()
-        chosen = np.ascontiguousarray(features, dtype="<f8")
+        chosen = np.ascontiguousarray(log.features, dtype="<f8")
+        arms, arm_indices = self._arms(block, chosen)
+        keys, ranks, propensities = key_bytes(log.ids), sample_order(log.ids).tolist(), log.propensities.tolist()
         rows = []
         for at, name in enumerate(names):
             data, arm_index = chosen[at].tobytes(), arm_indices[at]
             rows.append(
                 DecisionRow(
-                    key=kept_keys[at],
+                    key=keys[at],
                     id=name,
                     version=version,
                     arm=str(arm_index) if more["arm"][at] is None else more["arm"][at],
                     arm_index=arm_index,
-                    propensity=float(propensities[at]),
+                    propensity=propensities[at],
                     features=data,
                     digest=more["digest"][at] or hashlib.blake2b(data, digest_size=16).digest(),
                     time=self.now if (moment := times[at]) is None else moment,
@@ -221,8 +221,8 @@ class _Taking:
                 )
             )
         values = [
-            None if np.isnan(value) else RewardRow(row.key, row.id, "", value, row.time if moment is None else moment)
-            for row, value, moment in zip(rows, rewards.tolist(), late, strict=True)
+            None if value is None else RewardRow(row.key, row.id, "", value, row.time if moment is None else moment)
+            for row, value, moment in zip(rows, _known(log.rewards), late, strict=True)
         ]
         return rows, values
 
@@ -241,11 +241,9 @@ class _Taking:
         return vectors, indices.tolist()
 
 
-def _moments(block: Block, name: str) -> list[float | None]:
-    """(n,) the column ``time`` or ``reward_time``; None where it is null or missing."""
-    times = block.times(name)
-    block.refuse(np.isinf(times), f"has a {name} that is not finite", "Write null where it is not known.")
-    return [None if np.isnan(moment) else moment for moment in times.tolist()]
+def _known(column: FloatArray) -> list[float | None]:
+    """Numbers (n,), None where they are not known."""
+    return [None if np.isnan(value) else value for value in column.tolist()]
 
 
 def _same(row: DecisionRow, old: DecisionRow) -> bool:

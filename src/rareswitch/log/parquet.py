@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -17,7 +17,6 @@ from rareswitch.core import (
     FloatArray,
     IntArray,
     KeyArray,
-    file_size,
     find_parts,
     number,
     pyarrow,
@@ -54,8 +53,6 @@ class PartFile:
 
     path: str
     rows: int
-    #: Bytes.
-    size: int
     #: Features of an arm; None where there are no vectors.
     dim: int | None
     meta: Mapping[bytes, bytes]
@@ -108,7 +105,7 @@ class _Part:
     def read(self) -> Iterator[DecisionLog]:
         """Those that a learner sums."""
         for block in prefetched(self._blocks([*NEEDED, "key"] + ["time", "reward_time"] * self.timed)):
-            yield chosen_log(block, self.learner.dim, self.timed, self.learner)
+            yield block.log(self.learner.dim, self.learner, timed=self.timed)
 
     def sample(self, task: Task, size: int) -> Sample | None:
         """The context sets of those that may be sampled: of the smallest ranks."""
@@ -156,8 +153,6 @@ class ParquetLog:
         Whether to leave out decisions whose rows contradict each other; by default they are an error.
     executor
         Where parts are read; here by default.
-    progress
-        Called with the number of parts that were read, and how many will be as far as is known.
 
     Examples
     --------
@@ -188,13 +183,12 @@ class ParquetLog:
         dim: int | None = None,
         conflicts: bool = False,
         executor: Executor | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.paths = find_parts([paths] if isinstance(paths, (str, Path)) else paths)
-        self._executor, self._progress, self._done, self._total = executor, progress, 0, len(self.paths)
+        self._run = partial(run_shards, executor=executor, label="part")
         known = {name: at for at, name in enumerate(only or ())}
         look = partial(_look, dim=dim, known=known, timed=window is not None and now is None)
-        self.parts = [*self._map(look, self.paths)]
+        self.parts: list[PartFile] = [*self._run(look, self.paths)]
         #: Rows by the id of their policy, foreign ones too; those of all policies beyond the hundredth are under ''.
         self.rows = sum((part.policies for part in self.parts), Counter[str]())
         self.dim = dim or _common_dim(self.parts)
@@ -253,7 +247,7 @@ class ParquetLog:
         arms, sample = ArmCodes(), KeyedSample(len(numbers))
         columns = OFFERED if contexts else CHOSEN
         for block in prefetched(block for part in self.parts for block in part.blocks(columns)):
-            log = chosen_log(block, self.dim, "window" in self._counting)
+            log = block.log(self.dim, timed="window" in self._counting)
             log = log.checked(**vars(log) | shared | {"batches": block.policy_numbers(numbers)})
             log = log.attributed(**self._counting)
             if contexts:
@@ -279,30 +273,20 @@ class ParquetLog:
 
         return Learnable(parts, rows, sample, self._counting)
 
-    def _map(self, function: Callable[[P], R], items: Sequence[P]) -> Iterator[R]:
-        results = run_shards(function, items, self._executor, label="part")
-        for result in results:
-            self._done += 1
-            if self._progress is not None:
-                self._progress(self._done, max(self._total, self._done))
-            yield result
-
     def _deduplicate(self) -> None:
         """Find ids that occur more than once: by hash, many at a time."""
         numbers = {name: at for at, name in enumerate(self.batch_names)}
         at = [k for k, part in enumerate(self.parts) if any(part.policies[name] for name in numbers)]
         parts = [self.parts[k] for k in at]
         sweeps = -(-sum(part.policies[name] for part in parts for name in numbers) // SWEEP)
-        self._total += sweeps * len(parts)
         twice = [np.zeros(0)]
         for sweep in range(sweeps):
             look = partial(_hashes, numbers=numbers, low=sweep / sweeps, high=(sweep + 1) / sweeps)
-            hashes = np.sort(np.concatenate([*self._map(look, parts)]))
+            hashes = np.sort(np.concatenate([*self._run(look, parts)]))
             twice.append(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]))
         repeated = np.concatenate(twice)  # sorted, as the sweeps are
         if len(repeated):
-            self._total += len(parts)
-            columns = [*self._map(partial(_copied_rows, numbers=numbers, repeated=repeated), parts)]
+            columns = [*self._run(partial(_copied_rows, numbers=numbers, repeated=repeated), parts)]
             files = np.repeat(at, [len(part[0]) for part in columns])
             self._settle(files, *(np.concatenate(column) for column in zip(*columns, strict=True)))
 
@@ -344,7 +328,6 @@ def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) 
         return PartFile(
             path=path,
             rows=file.metadata.num_rows,
-            size=file_size(path),
             dim=_dim(file) if dim is None and file.metadata.num_rows else dim,
             meta={name: meta[name] for name in (ESTIMATED, COUNTING) if name in meta},
             policies=counts,
@@ -374,10 +357,11 @@ def _copied_rows(part: PartFile, *, numbers: Mapping[str, int], repeated: FloatA
             at = np.flatnonzero(repeated[np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)] == hashes)
             if len(at):
                 rows = mine.take(at)
-                decided = rows.decided(part.dim)
-                content = decided.propensities.view(np.uint64) + row_hashes(decided.features)
-                settled = [content, rows.set_hashes(part.dim), decided.rewards, rows.times("reward_time")]
-                copied.append([rows.numbers, np.full(len(at), numbers[name]), decided.keys, *settled])
+                log = rows.log(part.dim)
+                content = log.propensities.view(np.uint64)
+                content = content if log.features is None else content + row_hashes(log.features)
+                settled = [content, rows.set_hashes(part.dim), log.rewards, log.reward_times]
+                copied.append([rows.numbers, np.full(len(at), numbers[name]), log.ids, *settled])
     return [np.concatenate(column) for column in zip(*copied, strict=True)]
 
 
@@ -441,20 +425,6 @@ def _dim(file: "ParquetFile") -> int | None:
 # blocks of rows as chunks of a decision log
 
 
-def chosen_log(block: Block, dim: int | None, timed: bool, learner: Learner | None = None) -> DecisionLog:
-    """The decisions of a block with the chosen arms alone; ``timed`` where there is an attribution window."""
-    keys, features, propensities, rewards = block.decided(dim, learner)
-    return DecisionLog.checked(
-        propensities=propensities,
-        rewards=rewards,
-        features=None if dim is None else features,
-        ids=keys,
-        times=block.times("time", needed=timed) if block.has("time") or timed else None,
-        reward_times=block.times("reward_time"),
-        batch_names=(block.source,),
-    )
-
-
 def _rows_with_sets(block: Block, dim: int | None) -> IntArray:
     """(m,) the rows of which all offered arms are known."""
     if block.has("contexts"):
@@ -471,15 +441,16 @@ def _offered(block: Block, features: FloatArray | None, propensities: FloatArray
     has = {name for name in block.batch.schema.names if block.batch.column(name).null_count < count}
     named = _Named(block, arms) if "names" in has else None
     dim = features.shape[1] if features is not None and "contexts" in has else 0
-    if dim:
-        sizes = block.sizes("contexts") // dim
+    sets = block.offered(dim) if dim else None
+    if sets is not None:
+        sizes = sets.available.sum(axis=1)
     elif named is not None:
         sizes = named.sizes
     else:
         sizes = block.sizes("behavior_probs")
     block.refuse(sizes < 1, "offers no arm", "A decision has one arm at least.")
-    available = np.arange(sizes.max()) < sizes[:, None]
-    contexts = block.lists("contexts", available, dim) if dim else None
+    available = np.arange(sizes.max()) < sizes[:, None] if sets is None else sets.available
+    contexts = None if sets is None else sets.contexts
     codes = None if named is None else named.codes(available)
     indices = block.chosen_indices(available, features, contexts, None if codes is None else named.chosen(codes))  # type: ignore[union-attr]
     probabilities = block.lists("behavior_probs", available)[:, :, 0] if "behavior_probs" in has else None

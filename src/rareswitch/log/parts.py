@@ -31,7 +31,7 @@ from rareswitch.core import (
     text_keys,
     whole,
 )
-from rareswitch.decisions import row_hashes
+from rareswitch.decisions import DecisionLog, row_hashes
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.learner import Learner
 
@@ -205,19 +205,6 @@ def _unpacked(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
     yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-class Decided(NamedTuple):
-    """What every row tells."""
-
-    #: (n, 2)
-    keys: KeyArray
-    #: (n, d) the vectors of the chosen arms; d = 0 where there are none.
-    features: FloatArray
-    #: (n,)
-    propensities: FloatArray
-    #: (n,) NaN where they are not known.
-    rewards: FloatArray
-
-
 class ChosenArms(NamedTuple):
     """(n,) the indices of chosen arms, and where they are known."""
 
@@ -313,18 +300,27 @@ class Block(NamedTuple):
         self.refuse((sizes < 1) | (sizes > LONGEST), lambda at: f"has an id of {sizes[at]} bytes", rule)
         return text_keys(names)
 
-    def decided(self, dim: int | None, learner: Learner | None = None) -> Decided:
-        """What was decided and earned, checked; also to be what the learner is for, where there is one."""
-        self.check_present("key" if self.has("key") else "id", "policy", "propensity")
-        features = np.zeros((len(self.numbers), 0))
-        if dim is not None:
-            self.check_present("features")
-            features = self.features(dim)
+    def log(self, dim: int | None, learner: Learner | None = None, *, timed: bool = False) -> DecisionLog:
+        """The decisions with the chosen arms alone, checked; also to be what a learner is for, where there is one.
+
+        With ``timed``, for an attribution window, each must have a time.
+        """
+        has_vectors = dim is not None
+        self.check_present("key" if self.has("key") else "id", "policy", "propensity", *["features"] * has_vectors)
+        features = np.zeros((len(self.numbers), 0)) if dim is None else self.features(dim)
         propensities, rewards = self.propensities(), self.rewards()
         self.check_numbers(features, rewards)
         if learner is not None:
             self.check_lengths(features, learner)
-        return Decided(self.keys(), features, propensities, rewards)
+        return DecisionLog.checked(
+            propensities=propensities,
+            rewards=rewards,
+            features=features if has_vectors else None,
+            ids=self.keys(),
+            times=self.times("time", needed=timed) if self.has("time") or timed else None,
+            reward_times=self.times("reward_time"),
+            batch_names=(self.source,),
+        )
 
     def features(self, dim: int) -> FloatArray:
         """(n, d) the chosen vectors, without a copy; NaN where there is a null."""
@@ -365,9 +361,10 @@ class Block(NamedTuple):
             if timestamps:
                 column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).cast(pa.float64())
             seconds = numbers_of(column, np.float64) / (1e6 if timestamps else 1.0)
+        self.refuse(np.isinf(seconds), f"has a {name} that is not finite", "Write null where it is not known.")
         if needed:
             rule = f"An attribution window needs the column '{name}' of every decision."
-            self.refuse(~np.isfinite(seconds), f"has no {name}", rule)
+            self.refuse(np.isnan(seconds), f"has no {name}", rule)
         return read_only(seconds)
 
     def propensities(self) -> FloatArray:
@@ -423,17 +420,21 @@ class Block(NamedTuple):
         padded[offered] = flat
         return sealed(padded)
 
+    def offered(self, dim: int) -> ContextSets:
+        """The context sets of these rows, one at least, which all have one."""
+        available = np.arange((sizes := self.sizes("contexts") // dim).max()) < sizes[:, None]
+        return ContextSets.checked(Sets(self.lists("contexts", available, dim), sealed(available), False))
+
     def sets(self, rows: IntArray, learner: Learner) -> ContextSets:
-        """The context sets of some rows, one at least, that have one."""
+        """The context sets of some rows, one at least, that have one; checked to be what a learner is for."""
         taken = Block(self.source, self.numbers[rows], self.batch.select(["contexts"]).take(rows))
         sizes = taken.sizes("contexts") // learner.dim
         many, rule = sizes > (learner.arms or np.inf), f"The learner is for at most {learner.arms}."
         taken.refuse(many, lambda at: f"offers {sizes[at]} arms", rule)
-        available = np.arange(sizes.max()) < sizes[:, None]
-        contexts = taken.lists("contexts", available, learner.dim)
+        sets = taken.offered(learner.dim)
         arms = Block(self.source, np.repeat(taken.numbers, sizes), None)
-        arms.check_lengths(contexts[available], learner)
-        return ContextSets.checked(Sets(contexts, sealed(available), False))
+        arms.check_lengths(sets.contexts[sets.available], learner)
+        return sets
 
     def index_column(self, name: str, sizes: IntArray) -> ChosenArms:
         """A column of indices of arms; -1 where there is a null."""
@@ -484,19 +485,13 @@ class Block(NamedTuple):
 
     def set_hashes(self, dim: int | None) -> KeyArray:
         """(n,) hashes of context sets; 0 where there is none."""
-        sums = np.zeros(len(self.numbers), dtype=np.uint64)
+        hashes = np.zeros(len(self.numbers), dtype=np.uint64)
         rows = self.with_sets(dim) if dim is not None else np.zeros(0, dtype=np.int64)
-        if len(rows):
-            column = self.batch.column("contexts").take(rows)
-            ends = bounds(column)
-            flat = numbers_of(column.flatten(), np.float64)
-            if not sound(flat):
-                arms = Block(self.source, np.repeat(self.numbers[rows], np.diff(ends)), None)
-                arms.check_numbers(flat[:, None], np.zeros(len(flat)), "contexts")
-            position = np.arange(len(flat)) - np.repeat(ends[:-1] - ends[0], np.diff(ends))
-            hashes = row_hashes(flat[:, None], position)
-            sums[rows] = np.add.reduceat(hashes, ends[:-1] - ends[0]) | np.uint64(1)
-        return sums
+        if len(rows) and dim is not None:
+            sets = self.take(rows).offered(dim)  # zeros behind the last arm change no hash
+            numbers = np.column_stack([sets.available.sum(axis=1), sets.contexts.reshape(len(rows), -1)])
+            hashes[rows] = row_hashes(numbers) | np.uint64(1)
+        return hashes
 
 
 def sound(numbers: FloatArray) -> bool:

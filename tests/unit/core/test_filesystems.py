@@ -57,7 +57,6 @@ def test_a_log_in_a_bucket_gives_the_policy_of_one_on_the_disk(bucket: str, engi
         far = update(here, [f"{where}/part-*.parquet"], executor=there)
     near = update(here, [tmp_path / "part-*.parquet"])
     assert far.run.policy.id == near.run.policy.id
-    assert [part.size for part in far.log.parts] == [part.size for part in near.log.parts]
     assert (len(far.log.parts), far.counts["used"]) == (2, 60)
 
 
