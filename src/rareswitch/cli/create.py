@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rareswitch.cli.options import add_options, add_settings, check_heeded, duration_option, given_key, given_settings
 from rareswitch.cli.output import Output
-from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, is_experiment, read_records
+from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, is_experiment
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def _min_propensity(options: argparse.Namespace) -> "MinPropensity | None":
 
 def _features(options: argparse.Namespace) -> "Features | None":
     """Features of a file, or proposed from a sample."""
+    from rareswitch.core import read_records
     from rareswitch.features import Features
 
     if options.fit is not None:

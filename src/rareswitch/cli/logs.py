@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rareswitch.cli.options import Arguments, add_options
 from rareswitch.cli.output import Output, print_json, save_picture
-from rareswitch.cli.sources import (
-    add_columns,
-    add_source,
-    column_options,
-    given_pairs,
-    is_experiment,
-    opened_source,
-    read_records,
-)
+from rareswitch.cli.sources import add_columns, add_source, column_options, given_pairs, is_experiment, opened_source
 from rareswitch.errors import ParameterError, several
 
 if TYPE_CHECKING:
@@ -269,5 +261,7 @@ def _reading(options: argparse.Namespace) -> Arguments:
 
         settings["features"] = Features.load(options.features)
     if options.arms is not None:
+        from rareswitch.core import read_records
+
         settings["arms"] = read_records(options.arms)
     return settings

@@ -1,7 +1,6 @@
 """What commands read: experiments, logs, and records from files, for samples of users and for arms."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rareswitch.cli.options import Arguments, Json, add_key_options, add_options, add_own_learner, given_key
-from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Experiment
@@ -39,40 +38,12 @@ def opened(options: argparse.Namespace) -> Iterator["Experiment"]:
         yield trial
 
 
-def read_records(path: str) -> list[RecordData]:
-    """Records of a table (CSV, Parquet), of a JSON list, or of lines of JSON."""
-    from rareswitch.core import read_table
-
-    kind = Path(path).suffix.lower()
-    if kind not in RECORDS:
-        raise FileFormatError(f"{path}: the name of a file of records must end in {ENDINGS}.")
-    records = read_table(path).records() if kind in (".csv", ".parquet") else _from_json(path, kind)
-    if not records:
-        raise FileFormatError(f"{path}: the file has no records; at least one is needed.")
-    return records
-
-
-def _from_json(path: str, kind: str) -> list[RecordData]:
-    from rareswitch.core import read_whole
-
-    data = read_whole(path)
-    try:
-        records = (
-            json.loads(data) if kind == ".json" else [json.loads(line) for line in data.splitlines() if line.strip()]
-        )
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path}: not JSON ({error!s:.200}).") from error
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise FileFormatError(
-            f"{path}: records must be JSON objects, one a line in .jsonl, or a list of them in .json."
-        )
-    return records
-
-
 def given_arms(words: list[str] | None) -> list[str] | list[RecordData] | None:
     """Arms as options name them: ids, or one file with their records, each with its ``id``."""
     if words is None or len(words) > 1 or Path(words[0]).suffix.lower() not in RECORDS:
         return words
+    from rareswitch.core import read_records
+
     return read_records(words[0])
 
 

@@ -1,6 +1,7 @@
 """Tables in files, CSV (compressed or not) and Parquet: columns by name, errors by line."""
 
 import csv
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +14,12 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from rareswitch.core.files import reading
+from rareswitch.core.files import read_whole, reading
 from rareswitch.core.parquet_files import opened_parquet
 from rareswitch.core.validation import FloatArray
 from rareswitch.errors import FileFormatError
 
-__all__ = ["Table", "TableCell", "cell_text", "is_number", "read_table"]
+__all__ = ["Table", "TableCell", "cell_text", "is_number", "read_records", "read_table"]
 
 #: A cell may be long: it may hold the vectors of all arms.
 _LONGEST = 1 << 28
@@ -123,6 +124,40 @@ def read_table(path: str | Path, *, header: bool = True) -> Table:
     """
     parquet = str(path).lower().endswith(".parquet")
     return _from_parquet(str(path)) if parquet else _from_csv(path, header=header)
+
+
+def read_records(path: str | Path) -> list[dict[str, TableCell]]:
+    r"""Read the rows of a table (``.csv``, ``.parquet``), of a JSON list or of lines of JSON, as records.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "visitors.jsonl")
+    >>> _ = path.write_text('{"age": 31, "device": "ios"}\n{"age": 45}\n')
+    >>> read_records(path)
+    [{'age': 31, 'device': 'ios'}, {'age': 45}]
+    """
+    kind = Path(path).suffix.lower()
+    if kind in (".csv", ".parquet"):
+        records = read_table(path).records()
+    elif kind in (".json", ".jsonl"):
+        records = _from_json(path, lines=kind == ".jsonl")
+    else:
+        raise FileFormatError(f"{path}: the name of a file of records must end in .csv, .parquet, .json or .jsonl.")
+    if not records:
+        raise FileFormatError(f"{path}: the file has no records; at least one is needed.")
+    return records
+
+
+def _from_json(path: str | Path, *, lines: bool) -> list[dict[str, TableCell]]:
+    data = read_whole(path)
+    try:
+        records = [json.loads(line) for line in data.splitlines() if line.strip()] if lines else json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path}: not JSON ({error!s:.200}).") from error
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise FileFormatError(
+            f"{path}: records must be JSON objects, one a line in .jsonl, or a list of them in .json."
+        )
+    return records
 
 
 def _from_csv(path: str | Path, *, header: bool) -> Table:

@@ -278,8 +278,8 @@ def propose(
     Parameters
     ----------
     contexts
-        Records or a table of pandas, polars or Arrow. A column for each arm, with its id in the name (``likes_a``,
-        ``likes_b``, …), becomes one field of context and arm together.
+        Records, a file of them (``.csv``, ``.parquet``, ``.json``, ``.jsonl``), or a table of pandas, polars or Arrow.
+        A column for each arm, with its id in the name (``likes_a``, …), becomes one field of context and arm together.
     arms
         A list of ids; records by id; records or a table that hold ids under ``key``; or one such for each context:
         fields that vary for an arm are then of context and arm together.

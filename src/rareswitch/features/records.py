@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from rareswitch.core import FloatArray
+from rareswitch.core import FloatArray, read_records
 from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ FieldValues: TypeAlias = Sequence[FieldValue]
 Record: TypeAlias = Mapping[str, Any]
 RecordList: TypeAlias = Sequence[Record]
 ArmId: TypeAlias = str | int
-#: Contexts as callers give them: records, or a table of pandas, polars or Arrow.
-Contexts: TypeAlias = "RecordList | IntoDataFrame"
+#: Contexts as callers give them: records, a file of them, or a table of pandas, polars or Arrow.
+Contexts: TypeAlias = "RecordList | str | Path | IntoDataFrame"
 #: Arms as callers give them: ids, records by id, records or a table that hold ids; or such for each of many requests.
 OfferedArms: TypeAlias = Any
 
@@ -114,7 +115,7 @@ def record_of(row: Any) -> Any:
 
 
 def records_of(name: str, contexts: Contexts) -> RecordList:
-    """Records as they are; the rows of a table of pandas, polars, Arrow or another library that narwhals knows."""
+    """Records as they are; the rows of a file, or of a table of a library that narwhals knows."""
     if isinstance(contexts, (list, tuple)):
         records: RecordList = contexts
         if not all(isinstance(record, Mapping) for record in records):
@@ -126,6 +127,8 @@ def records_of(name: str, contexts: Contexts) -> RecordList:
                     f"{type(record).__name__}, {record!r:.60}."
                 )
         return records
+    if isinstance(contexts, (str, Path)):
+        return read_records(contexts)
     if isinstance(record_of(contexts), Mapping):
         raise RecordError(f"{name} must be many records or a table; got one record. Pass [record].")
     try:
@@ -140,7 +143,8 @@ def records_of(name: str, contexts: Contexts) -> RecordList:
         frame = narwhals.from_native(table, eager_only=True)
     except TypeError:
         raise RecordError(
-            f"{name} must be a list of records or a table of pandas, polars or Arrow; got {type(contexts).__name__}."
+            f"{name} must be a list of records, a file of them, or a table of pandas, polars or Arrow; got "
+            f"{type(contexts).__name__}."
         ) from None
     except narwhals.exceptions.DuplicateError:
         names = Counter(map(str, table.columns))

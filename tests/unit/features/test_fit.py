@@ -1,6 +1,7 @@
 """What is proposed from a sample, and what is said about it."""
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -200,3 +201,12 @@ def test_a_sample_is_needed() -> None:
         Features.fit([], arms=["a"])
     with pytest.raises(RecordError, match="arms must be"):
         Features.fit(sample(30))
+
+
+def test_a_file_of_records_is_a_sample(tmp_path: Path) -> None:
+    records = [{"age": 20.0 + k % 40, "device": ("ios", "web")[k % 2]} for k in range(100)]
+    lines = ["age,device", *(f"{record['age']},{record['device']}" for record in records)]
+    (tmp_path / "visitors.csv").write_text("\n".join(lines))
+    fitted = Features.fit(tmp_path / "visitors.csv", ["a", "b"])
+    assert fitted.id == Features.fit(records, ["a", "b"]).id
+    assert len(fitted.encode_many(str(tmp_path / "visitors.csv"), ["a", "b"]).vectors) == 100

@@ -61,7 +61,7 @@ def test_what_is_left_out_by_hand_has_its_default(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_documentation_can_be_read(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "features.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "features.md").read_text(encoding="utf-8")
     (tmp_path / "f.toml").write_text(page.split("```toml\n")[1].split("```")[0], encoding="utf-8")
     features = Features.load(tmp_path / "f.toml")
     assert features.dim == 1 + 4 + 2 + 4 * 2 + 4 + 4 * 2

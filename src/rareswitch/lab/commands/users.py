@@ -12,8 +12,8 @@ import numpy as np
 from rareswitch.cli.laboratory import DAYS
 from rareswitch.cli.options import Arguments
 from rareswitch.cli.output import Output, print_json, save_picture
-from rareswitch.cli.sources import RecordData, arm_count, given_arms, opened, read_records
-from rareswitch.core import FloatArray, number, table, whole
+from rareswitch.cli.sources import RecordData, arm_count, given_arms, opened
+from rareswitch.core import FloatArray, number, read_records, table, whole
 from rareswitch.errors import ParameterError, several
 from rareswitch.experiment import Experiment, create
 from rareswitch.features import Features
