@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.core import BoolArray, FloatArray, KeyArray, Sets, id_keys
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.log import KeptRecord
+from rareswitch.log import KeptRecord, Source
 from rareswitch.policy import Policy
 
 __all__ = ["RULES", "Always", "Candidate", "policy_probabilities"]
@@ -215,7 +215,7 @@ def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
             f"candidate {name!r:.60} has other features than the policies of the log, so that its vectors mean "
             "something else. Give a policy with the features of the log."
         )
-    since = _since(policy, log)
+    since = since_of(policy, log) or 0
     if not policy.needs_baseline and not since:
         return Played(policy_probabilities(policy, log), None)
     applies, otherwise = log.batches >= since, "come before it was made, and would flatter it"
@@ -227,15 +227,20 @@ def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
     return Played(probabilities, applies, otherwise)
 
 
-def _since(policy: Policy, log: DecisionLog) -> int:
-    """The first batch that a policy was not learned from; one that the log knows may not have decided in it yet."""
+def since_of(policy: Policy, log: Source) -> int | None:
+    """The first batch that a policy was not learned from; None where the log does not know it.
+
+    One that the log knows may not have decided in it yet.
+    """
     if policy.id in log.batch_names:
         return log.batch_names.index(policy.id)
     plain = replace(policy, edition=0).id
-    same = [replace(known, edition=0).id == plain for known in log.policies.values()]  # whatever edition it is called
-    order = [*log.policies]
-    position = same.index(True) if any(same) else 0
-    return sum(name in order[:position] for name in log.batch_names)
+    before: set[str] = set()
+    for name, known in log.policies.items():
+        if replace(known, edition=0).id == plain:  # whatever edition it is called
+            return sum(batch in before for batch in log.batch_names)
+        before.add(name)
+    return None
 
 
 def _always(arm: str, log: DecisionLog) -> Played:

@@ -430,10 +430,15 @@ def _cautions(question: Question, log: Source) -> tuple[str, ...]:
         for _, places, reason in faulty_batches([*question.known.values()], stationary=stationary):
             left = ", ".join(str(order[place] + 1) for place in places)
             cautions.append(f"batch{'es' * (len(places) > 1)} {left} excluded: {reason}")
-    if scored.by_row:
+    if scored.unknown == "array":
         cautions.append(
             "it was given as probabilities: if what was shown or earned made them, they flatter it, or its mean weight "
             "is not 1."
+        )
+    if scored.unknown == "policy":
+        cautions.append(
+            "the log does not know this policy: if it was learned from these decisions, they flatter it. Name the "
+            "policies of the log in their order, this one among them, or evaluate it on later decisions."
         )
     if question.reasons:
         return tuple(cautions)

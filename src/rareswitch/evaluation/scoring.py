@@ -19,9 +19,10 @@ from rareswitch.core import BoolArray, FloatArray, IntArray, Stats, uniforms_at
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation.calibration import ArmTally, Calibration
-from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, policy_probabilities
+from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, policy_probabilities, since_of
 from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import Source
+from rareswitch.policy import Policy
 
 __all__ = ["ESTIMATORS", "Estimator"]
 
@@ -262,8 +263,8 @@ class Scored:
     supports: Mapping[tuple[int, str], Support]
     #: What other decisions do that makes them say nothing about it.
     otherwise: str
-    #: Whether it was given by row, so that nothing tells what it was learned from.
-    by_row: bool
+    #: ``array``, or ``policy`` that the log does not know: where nothing tells what it was learned from.
+    unknown: Literal["", "array", "policy"]
 
     def by_batch(self, group: str | None = None) -> dict[int, Support]:
         """The supports of batches with decisions that are for it, of a group or of all."""
@@ -388,7 +389,7 @@ def score(
     order: slice | IntArray = slice(None) if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
     return Scores(
         batch_names=tuple(source.batch_names),
-        candidates={name: scorer.scored(order) for name, scorer in scorers.items()},
+        candidates={name: scorer.scored(order, source) for name, scorer in scorers.items()},
         rewards=rewards[order],
         predicted=chosen[order],
         batches=numbers[order],
@@ -461,9 +462,10 @@ class _Scorer:
             if support.count:
                 self._supports[cell] = self._supports[cell] + support if cell in self._supports else support
 
-    def scored(self, order: slice | IntArray) -> Scored:
-        """The scored rows, in this order."""
+    def scored(self, order: slice | IntArray, source: Source) -> Scored:
+        """The scored rows of a source, in this order."""
         weights, expected, applies = (np.concatenate(column)[order] for column in zip(*self._parts, strict=True))
+        foreign = isinstance(self._candidate, Policy) and since_of(self._candidate, source) is None
         return Scored(
             weights=weights,
             expected=expected,
@@ -473,7 +475,7 @@ class _Scorer:
                 for cell, support in self._supports.items()
             },
             otherwise=self._otherwise,
-            by_row=isinstance(self._candidate, (np.ndarray, list)),
+            unknown="array" if isinstance(self._candidate, (np.ndarray, list)) else "policy" if foreign else "",
         )
 
 

@@ -140,8 +140,9 @@ class ParquetLog:
     paths
         Files or patterns, also at URLs such as s3://…: see :func:`~rareswitch.log.find_parts`.
     policies
-        The frozen policies, as far as they are at hand. If they are all that the log names, batches have their order;
-        else that in which rows of each first appear.
+        The frozen policies in the order in which they were made, as far as they are at hand, those too that have not
+        decided yet. If they are all that the log names, batches have their order; else that in which rows of each
+        first appear.
     window, now, default
         As :meth:`~rareswitch.learner.Learner.summarize` takes them; by default what the experiment that wrote the log
         wrote beside it, and for ``now`` the latest time in it.
@@ -201,8 +202,8 @@ class ParquetLog:
         ids = [policy.id for policy in policies]
         ordered = dict.fromkeys(name for name in ids if name in names)
         self.batch_names = tuple(ordered if {*names} <= {*ids} else names)
-        self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies if policy.id in names}
-        if policies and not self.policies:
+        self.policies: Mapping[str, Policy] = {policy.id: policy for policy in policies}
+        if policies and not ordered:
             raise ParameterError(
                 f"policies must be those that decided; the log has rows of {', '.join(names)[:100]}, and "
                 f"{', '.join(name[:12] for name in ids[:3])} were given. Name the policies of this log."

@@ -109,14 +109,20 @@ def test_batches_are_the_policies_that_decided(begin: Begin) -> None:
     assert one_of(log).batches.tolist() == [0] * 20 + [1] * 20
 
 
-def test_a_policy_that_has_not_decided_is_not_judged_by_what_it_was_learned_from(begin: Begin) -> None:
+def test_a_policy_that_has_not_decided_is_not_judged_by_what_it_was_learned_from(begin: Begin, tmp_path: Path) -> None:
     trial = begin()
     play(trial, list(range(200)))
     trial.reward_many(list(range(200)), [0.5, -0.5] * 100, now=0.0)
     assert trial.advance(now=0.0, force=True).made
-    (found,) = evaluate(trial, trial.policies[1]).values
-    assert found.interval is None
-    assert "come before it was made" in found.refusals[0]
+    export_parts(trial.store, tmp_path / "parts", policies=[trial.policies[0].id])
+    exported = tmp_path / "parts" / "*.parquet"
+    for log in (trial, ParquetLog(exported, trial.policies)):
+        (found,) = evaluate(log, trial.policies[1]).values
+        assert found.interval is None
+        assert "come before it was made" in found.refusals[0]
+    own, unknown = (" ".join(evaluate(ParquetLog(exported), one).values[0].cautions) for one in trial.policies)
+    assert "the log does not know this policy" in unknown
+    assert "know this policy" not in own
 
 
 def test_all_passes_see_the_same(begin: Begin) -> None:
