@@ -312,10 +312,10 @@ class RunSettings(TypedDict):
 
 def of_runs(options: argparse.Namespace) -> RunSettings:
     """Seeds, file and progress bar for the runs of a command, whose number and lengths are checked."""
-    from rareswitch.core import count_of, whole
+    from rareswitch.core import whole
 
     for horizon in options.horizons if "horizons" in options else [options.horizon]:
         whole("horizon", horizon, low=2)
     first = whole("first_seed", options.first_seed, low=0)
-    last = first + count_of("seeds", options.seeds, high=MOST_SEEDS)
+    last = first + whole("seeds", options.seeds, high=MOST_SEEDS)
     return {"seeds": range(first, last), "path": options.out, "quiet": options.quiet}

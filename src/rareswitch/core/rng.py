@@ -241,7 +241,7 @@ def sample_order(keys: KeyArray) -> FloatArray:
 @lru_cache(maxsize=256, typed=True)
 def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
     """The two words that key all numbers of a stream."""
-    seed = whole("seed", seed, low=0)
+    seed = whole("seed", seed, low=0, high=None)
     low, high = struct.unpack("<QQ", hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=16).digest())
     return np.uint64(low), np.uint64(high)
 

@@ -19,7 +19,7 @@ from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, P
 from rareswitch.lanes import compiled
 
 __all__ = ["EXACT", "LARGEST_PARAMETER", "LARGEST_SCALE", "BoolArray", "ContextSets", "FloatArray", "IntArray", "Sets"]
-__all__ += ["SetsLike", "context_sets", "count_of", "finite_array", "frozen", "number", "owned", "parameters"]
+__all__ += ["SetsLike", "context_sets", "finite_array", "flag", "frozen", "number", "one_of", "owned", "parameters"]
 __all__ += ["probability_vector", "read_only", "sealed", "set_size", "sets_of", "summable", "symmetric_matrices"]
 __all__ += ["unit_ball", "unmasked", "vector", "whole"]
 
@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 #: The largest whole number that is taken where no other bound is known.
-_LARGEST = (1 << 63) - 1
+LARGEST_WHOLE = (1 << 63) - 1
 #: Whole numbers up to here are floats too.
 EXACT = 2**53
 #: Of the numbers of a policy.
@@ -277,11 +277,11 @@ def number(name: str, value: Any, *, low: float, high: float = math.inf, open_lo
     return result
 
 
-def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> int:
-    """A whole number of at least ``low`` and, where given, at most ``high``.
+def whole(name: str, value: Any, *, low: int = 1, high: int | None = LARGEST_WHOLE) -> int:
+    """A whole number of at least ``low`` and at most ``high``; None: of any size. 1e4 is ten thousand.
 
-    >>> whole("arms", 3)
-    3
+    >>> whole("horizon", 1e4)
+    10000
     """
     if isinstance(value, (float, np.floating)) and abs(float(value)) <= EXACT and value == math.floor(value):
         value = int(value)  # 1e4 is how people write ten thousand
@@ -289,20 +289,30 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None) -> in
         raise ParameterError(f"{name} must be a whole number; got {value!r:.60}.", parameter=name, given=value)
     integer = int(value)
     if integer < low or (high is not None and integer > high):
-        rule = f"at least {low}" if high is None else f"between {low} and {high}"
+        open_end = high is None or (high == LARGEST_WHOLE and integer < low)
+        rule = f"at least {low}" if open_end else f"between {low} and {high}"
         shown = integer if abs(integer) < 1 << 99 else "far less" if integer < 0 else "far more"
         raise ParameterError(f"{name} must be {rule}; got {shown}.", parameter=name, given=shown)
     return integer
 
 
-def count_of(name: str, value: Any, *, low: int = 1, high: int = _LARGEST) -> int:
-    """A whole number of at least ``low`` that something can be counted to; errors about ``low`` leave ``high`` out.
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that Python would take for one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False; got {value!r:.60}.", parameter=name, given=value)
+    return bool(value)
 
-    >>> count_of("horizon", 1e4)
-    10000
+
+def one_of(name: str, value: Any, words: Sequence[str]) -> str:
+    """One of some words.
+
+    >>> one_of("form", "argmax", ("argmax", "softmax"))
+    'argmax'
     """
-    count = whole(name, value, low=low)
-    return count if count <= high else whole(name, count, low=low, high=high)
+    if not isinstance(value, str) or value not in words:
+        rule = f"{name} must be {' or '.join(map(repr, words))}"
+        raise ParameterError(f"{rule}; got {value!r:.60}.", parameter=name, given=value)
+    return value
 
 
 def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:

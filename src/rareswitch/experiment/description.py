@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
-from rareswitch.core import Result, canonical_json, check_value_count, codec, number, whole
+from rareswitch.core import Result, canonical_json, check_value_count, codec, flag, number, whole
 from rareswitch.errors import FileFormatError, ParameterError, RareswitchError, UnsuitableError
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.features import Features
@@ -17,7 +17,6 @@ from rareswitch.learner import (
     add_learner,
     all_learners,
     find_learner,
-    flag,
     make_learner,
     plain_settings,
     required_settings,
@@ -90,7 +89,7 @@ class Description:
         flag("keep_records", self.keep_records)
         flag("approval", self.approval)
         number("context_sample_rate", self.context_sample_rate, low=0.0, high=1.0)
-        whole("seed", self.seed, low=0)
+        whole("seed", self.seed, low=0, high=None)
         number("created", self.created, low=-1e12)
 
     @property

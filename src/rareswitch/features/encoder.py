@@ -46,8 +46,6 @@ Getter = Callable[[Record], tuple[FieldValue, ...]]
 MOST_EXTRA = 20
 #: What a kernel notes, in the order of its numbers; of the arms' blocks, unknown means spare.
 KERNEL_EVENTS = ("clipped", "missing", "unknown")
-#: Under this name, which no field has, the arms' blocks are counted.
-ARMS = ""
 #: Numbers that are made to an array at once, where they are of Python's own types.
 _PACKED = 1 << 14
 #: Up to this number of records, values are taken row by row.
@@ -125,9 +123,8 @@ def _shown(field: str) -> str:
 class Side:
     """The fields that are read from one kind of record, and how they are coded."""
 
-    def __init__(self, fields: Sequence[Field], arms: Arms | None = None) -> None:
-        parts: list[Field | Arms] = [*fields, *([] if arms is None else [arms])]
-        self.names = [part.name if isinstance(part, Field) else ARMS for part in parts]
+    def __init__(self, parts: Sequence[Field | Arms]) -> None:
+        self.names = [part.name for part in parts]
         self.coders = [part.coder() for part in parts]
         # a number that is one is its own code
         self.quick: list[Coder | None] = [
@@ -168,7 +165,7 @@ class Side:
                     f"the field {name!r} must not be missing; it is in record {item}. Give its value, or describe "
                     "features in which a missing one has a column: missing = 'own'."
                 )
-            events["spare" if what == "unknown" and name == ARMS else what, name].append(item)
+            events["spare" if what == "unknown" and name == Arms.name else what, name].append(item)
 
     def refuse_number(self, f: int, raw: FloatArray) -> None:
         """A number of field f is infinite or too large."""
@@ -190,7 +187,7 @@ class Encoder:
         self.wide_fields = [field for field in features.fields if ARM in field.key]
         self.named = () if features.arms is None else tuple(features.arms.ids)
         self.context = Side(self.context_fields)
-        self.arm = Side([*self.arm_fields, *self.wide_fields], features.arms)
+        self.arm = Side([*self.arm_fields, *self.wide_fields, *features.parts[len(features.fields) :]])
         self.context_keys = frozenset(field.key for field in self.context_fields)
         self.arm_keys = frozenset(field.key for field in self.arm_fields)
         self.context_getter, self.arm_getter = _getter(self.context_fields), _getter(self.arm_fields)
@@ -373,7 +370,7 @@ class Encoder:
 
     def _note_shared(self, arm: FloatArray, rows: IntArray, count: int, arm_events: Events, events: Events) -> None:
         """Note each request once for each of its arms that met another one in a spare block."""
-        if ("spare", ARMS) not in arm_events:
+        if ("spare", Arms.name) not in arm_events:
             return
         for k, row in enumerate(rows):
             blocks = arm[-1, row[row >= 0]]
@@ -381,7 +378,7 @@ class Encoder:
             met = int(times[times > 1].sum())
             requests = range(count) if len(rows) < count else [k]
             if met:
-                events["shared", ARMS] += [*requests] * met
+                events["shared", Arms.name] += [*requests] * met
 
 
 @lru_cache(maxsize=64)

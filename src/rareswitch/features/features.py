@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from rareswitch.core import codec, decoding, read_whole, result_text, write_whole
+from rareswitch.core import codec, decoding, flag, one_of, read_whole, result_text, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
-from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, check_flag, check_word, checked_text
-from rareswitch.features.fit import FIELDS, propose
+from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, checked_text
+from rareswitch.features.fit import FIELDS, Proposal
 from rareswitch.features.records import Contexts, OfferedArms, Record
 
 __all__ = ["Features"]
@@ -76,10 +76,10 @@ class Features:
                 raise ParameterError(f"fields must be of Number, Category or another type of field; got {part!r:.60}.")
         if self.arms is not None and not isinstance(self.arms, Arms):
             raise ParameterError(f"arms must be of the type Arms; got {self.arms!r:.60}.")
-        check_flag("constant", self.constant)
+        flag("constant", self.constant)
         checked_text("key", self.key)
-        check_word("absent", self.absent, ("missing", "error"))
-        check_word("extra", self.extra, ("ignore", "error"))
+        one_of("absent", self.absent, ("missing", "error"))
+        one_of("extra", self.extra, ("ignore", "error"))
         crossings = tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in self.crossings)
         vars(self).update(fields=tuple(self.fields), crossings=crossings, seen=dict(self.seen))
         self._check_names()
@@ -123,15 +123,20 @@ class Features:
                 "(arms=Arms(ids=…))."
             )
 
+    @property
+    def parts(self) -> tuple[Field | Arms, ...]:
+        """All that has columns: the fields, and the arms where they have parameters of their own."""
+        return (*self.fields,) if self.arms is None else (*self.fields, self.arms)
+
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """What a vector is made of, in order."""
-        layouts = {part.name: (part.name, part.layout) for part in self.fields}
+        layouts = {part.name: (part.name, part.layout) for part in self.parts}
         terms: list[Term] = [()] if self.constant else []
         terms += [(layouts[part.name],) for part in self.fields if part.alone]
         terms += [(layouts[first], layouts[second]) for first, second in self.crossings]
         if self.arms is not None:
-            block = ("", self.arms.layout)
+            block = layouts[self.arms.name]
             terms += [(block,)] if self.arms.level else []
             terms += [(block, layouts[name]) for name in self.arms.own]
         return tuple(terms)
@@ -149,9 +154,7 @@ class Features:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """What each column of the vectors is."""
-        parts = {part.name: part.column_names for part in self.fields}
-        if self.arms is not None:
-            parts[""] = self.arms.column_names
+        parts = {part.name: part.column_names for part in self.parts}
         columns: list[str] = []
         for term in self.terms:
             if not term:
@@ -198,8 +201,8 @@ class Features:
 
     @classmethod
     def fit(cls, contexts: Contexts, arms: OfferedArms = None, **settings: Any) -> Self:
-        """Propose features from a sample; see :func:`rareswitch.features.fit.propose` for the settings."""
-        return cls(**propose(contexts, arms, **settings))
+        """Propose features from a sample; see :class:`rareswitch.features.fit.Proposal` for the settings."""
+        return cls(**Proposal(**settings).settings(contexts, arms))
 
     def to_plain(self) -> dict[str, Plain]:
         """Everything that makes a description what it is, with nothing left to defaults, for JSON and TOML."""

@@ -1,7 +1,6 @@
 """What becomes of each field of a record: a group of columns of length at most 1, whatever its value."""
 
 import dataclasses
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, kind, name_of, number
+from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, flag, kind, name_of, number, one_of, whole
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features.records import MISSING, Codes, FieldValue, FieldValues, Level, level_text, scalar, text_hash
 
@@ -44,7 +43,7 @@ class FieldLayout(NamedTuple):
     divisor: float = 1.0
 
 
-class Field(ABC):
+class Field:
     """A field of a record, and what becomes of it: one of the kinds below, all of them dataclasses."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -60,18 +59,14 @@ class Field(ABC):
         return name_of(self)
 
     @property
-    @abstractmethod
     def layout(self) -> FieldLayout:
         """What the kernels need to know."""
+        return self.laid_out(0, 1)
 
     @property
     def value_columns(self) -> tuple[str, ...]:
         """What each of its columns is, without that of missing values."""
         return (self.name,)
-
-    @abstractmethod
-    def coder(self) -> Coder:
-        """A function from values to codes."""
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -84,6 +79,10 @@ class Field(ABC):
         """The layout of a number of columns, beside which missing values may have one of their own."""
         own = self.missing == "own"
         return FieldLayout(form, entries, columns + own, unknown, columns if own else -1, center, divisor)
+
+    def coder(self) -> Coder:
+        """A function from values to codes."""
+        raise NotImplementedError
 
     def level(self, value: FieldValue) -> str | None:
         """The text of a level; None where it is missing."""
@@ -120,9 +119,9 @@ class Described(Field):
     def __post_init__(self) -> None:
         checked_text("name", self.name)
         vars(self)["key"] = checked_text("key", self.key) if self.key != "" else self.name
-        check_word(f"of of the field {self.name!r}", self.of, SIDES)
-        check_word(f"missing of the field {self.name!r}", self.missing, self.treatments)
-        check_flag(f"alone of the field {self.name!r}", self.alone)
+        one_of(f"of of the field {self.name!r}", self.of, SIDES)
+        one_of(f"missing of the field {self.name!r}", self.missing, self.treatments)
+        flag(f"alone of the field {self.name!r}", self.alone)
         if ARM in self.key and (self.of != "both" or self.key.count(ARM) > 1):
             raise ParameterError(
                 f"key of the field {self.name!r} has {ARM}, which stands for the id of an arm, once, in fields of both;"
@@ -141,20 +140,8 @@ def checked_text(name: str, value: str) -> str:
     return value
 
 
-def check_word(name: str, value: str, allowed: Sequence[str]) -> None:
-    """Refuse what is none of the words."""
-    if type(value) is not str or value not in allowed:
-        raise ParameterError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r:.60}.")
-
-
-def check_flag(name: str, value: bool) -> None:
-    """Refuse what is neither true nor false."""
-    if type(value) is not bool:
-        raise ParameterError(f"{name} must be true or false; got {value!r:.60}.")
-
-
 @kind("number")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Number(Described):
     """A number, standardised: (value − mean) / scale, clipped to ±clip, and divided by it. True is 1, False is 0.
 
@@ -162,7 +149,6 @@ class Number(Described):
     [40.0, nan]
     """
 
-    _: KW_ONLY
     mean: float = 0.0
     scale: float = 1.0
     #: In units of the scale; what lies beyond is set to it, and counted.
@@ -207,10 +193,6 @@ class Number(Described):
 class Flag(Described):
     """Yes or no: 1 or −1. The numbers 1 and 0 are taken for them."""
 
-    @property
-    def layout(self) -> FieldLayout:
-        return self.laid_out(0, 1)
-
     def coder(self) -> Coder:
         return Codes({True: 1.0, False: -1.0}, self._code).of  # 1 and 0 are found there too
 
@@ -224,18 +206,17 @@ class Flag(Described):
 
 
 @kind("vector")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Vector(Described):
     """A vector of numbers (an embedding), divided by the longest length; longer ones are shortened, and counted."""
 
-    _: KW_ONLY
     length: int
     longest: float = 1.0
 
     def check(self) -> None:
         named = f"of the field {self.name!r}"
         vars(self).update(
-            length=count_of(f"length {named}", self.length, high=MOST_COLUMNS - 1),
+            length=whole(f"length {named}", self.length, high=MOST_COLUMNS - 1),
             longest=number(f"longest {named}", self.longest, low=1 / LARGEST_SCALE, high=LARGEST_SCALE),
         )
 
@@ -269,7 +250,7 @@ class Vector(Described):
 
 
 @kind("category")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Category(Described):
     """One of some levels, each with a column; unknown ones have a column of their own, or are an error.
 
@@ -278,14 +259,13 @@ class Category(Described):
 
     treatments: ClassVar[tuple[str, ...]] = ("own", "unknown", "error")
 
-    _: KW_ONLY
     levels: Sequence[Level]
     #: What becomes of values that are none of the levels: ``"own"``, a column for all of them; or ``"error"``.
     unknown: str = "own"
 
     def check(self) -> None:
         vars(self).update(levels=checked_levels(f"levels of the field {self.name!r}", self.levels))
-        check_word(f"unknown of the field {self.name!r}", self.unknown, ("own", "error"))
+        one_of(f"unknown of the field {self.name!r}", self.unknown, ("own", "error"))
         if self.missing == "unknown" and self.unknown != "own":
             raise ParameterError(
                 f"missing of the field {self.name!r} cannot be 'unknown' where unknown is {self.unknown!r}: there is no"
@@ -322,15 +302,14 @@ class Category(Described):
 
 
 @kind("hashed")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hashed(Described):
     """One of any number of levels, each with one of ``columns`` by the hash of its text; levels may share one."""
 
-    _: KW_ONLY
     columns: int
 
     def check(self) -> None:
-        vars(self).update(columns=count_of(f"columns of the field {self.name!r}", self.columns, high=MOST_COLUMNS - 1))
+        vars(self).update(columns=whole(f"columns of the field {self.name!r}", self.columns, high=MOST_COLUMNS - 1))
 
     @property
     def layout(self) -> FieldLayout:
@@ -381,6 +360,9 @@ class Arms:
     an arm that is not named is an error.
     """
 
+    #: Under which no field is: the arms' blocks are a part of vectors as fields are.
+    name: ClassVar[str] = ""
+
     ids: Sequence[str | int]
     #: Spare blocks.
     spare_arms: int = 0
@@ -391,10 +373,10 @@ class Arms:
 
     def __post_init__(self) -> None:
         ids = checked_levels("ids of the arms", self.ids)
-        spare_arms = count_of("spare_arms of the arms", self.spare_arms, low=0, high=MOST_COLUMNS)
+        spare_arms = whole("spare_arms of the arms", self.spare_arms, low=0, high=MOST_COLUMNS)
         if isinstance(self.own, str) or not isinstance(self.own, Sequence):
             raise ParameterError(f"own of the arms must be a list of names of fields; got {self.own!r:.60}.")
-        check_flag("level of the arms", self.level)
+        flag("level of the arms", self.level)
         if not self.level and not self.own:
             raise ParameterError("own of the arms must name a field where level is false: they have nothing otherwise.")
         vars(self).update(ids=ids, spare_arms=spare_arms, own=tuple(self.own))

@@ -2,15 +2,15 @@
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, count_of, number
+from rareswitch.core import LARGEST_SCALE, LONGEST, FloatArray, number, one_of, whole
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features.fields import ARM, Arms, Category, Field, Flag, Hashed, Number, Vector
 from rareswitch.features.records import (
@@ -30,6 +30,7 @@ from rareswitch.features.transforms import DatePart, Hour, Log, Month, Quantile,
 
 #: The kinds of fields, by their names in files.
 FIELDS = ("number", "log", "quantile", "category", "hashed", "flag", "vector", "hour", "weekday", "month")
+DATE_PARTS: dict[str, type[DatePart]] = {"hour": Hour, "weekday": Weekday, "month": Month}
 #: Rows from which on a column of different values is taken for an id.
 _IDS_FROM = 20
 #: Up to this number of arms without features, each has parameters of its own.
@@ -42,14 +43,6 @@ _HUGE = "it holds infinite or huge numbers"
 _DATE = "a date: ask for its parts by kinds, as in kinds={'at': 'hour+weekday'}"
 
 
-class FieldSettings(TypedDict):
-    """The settings of all kinds of fields."""
-
-    of: str
-    key: str
-    missing: str
-
-
 class SampleColumn(NamedTuple):
     """A column of the sample."""
 
@@ -59,26 +52,6 @@ class SampleColumn(NamedTuple):
     values: FieldValues
 
 
-@dataclass(frozen=True, kw_only=True)
-class Habits:
-    """How columns become fields by default."""
-
-    #: None: a column of their own, or as unknown of categories that have none missing in the sample; ``"error"`` is for
-    #: fields that have none missing in the sample.
-    missing: str | None = None
-    #: Categories of more levels are hashed, into this number of columns.
-    levels: int = 30
-    hashed: int = 16
-    clip: float = 4.0
-
-    def __post_init__(self) -> None:
-        if self.missing not in (None, "own", "error"):
-            raise ParameterError(f"missing must be 'own' or 'error'; got {self.missing!r:.60}.")
-        count_of("levels", self.levels)
-        count_of("hashed", self.hashed)
-        number("clip", self.clip, low=0.0, open_low=True)
-
-
 class ColumnSample:
     """The values of a column that are not missing, and the field that they may become.
 
@@ -86,25 +59,28 @@ class ColumnSample:
     out.
     """
 
-    def __init__(self, habits: Habits, name: str, column: SampleColumn, kind: str | None) -> None:
+    def __init__(self, proposal: "Proposal", name: str, column: SampleColumn, kind: str | None) -> None:
         if kind is not None and kind not in FIELDS:
             raise ParameterError(f"kinds must be fields or {', '.join(FIELDS)}; got {kind!r:.60} for {name!r:.60}.")
         many = (list, tuple, np.ndarray, Mapping)
         values = [value if isinstance(value, many) else scalar(value) for value in column.values]
         self.held: list[Any] = [value for value in values if value is not None]
-        self.habits, self.name, self.asked = habits, name, kind
+        self.proposal, self.name, self.column, self.asked = proposal, name, column, kind
         self.gaps = len(values) - len(self.held)
         self.kind = kind or (_kind(self.held, column.of) if self.held else "no value in the sample")
-        if kind is None and self.kind == "category" and len(self.levels) > habits.levels:
+        if kind is None and self.kind == "category" and len(self.levels) > proposal.levels:
             self.kind = "hashed"
-        missing = habits.missing or ("unknown" if self.kind == "category" else "own")
-        self.settings: FieldSettings = {"of": column.of, "key": column.key, "missing": "own" if self.gaps else missing}
 
     def field(self) -> tuple[Field | None, str]:
         """The field, if there is one, and the remark about it."""
         if self.kind not in FIELDS:
             return None, self.kind
-        field, text = getattr(self, f"_{self.kind}")()
+        parts = DATE_PARTS.get(self.kind)
+        field, text = getattr(self, f"_{self.kind}")() if parts is None else self._date(parts)
+        if field is not None:
+            missing = self.proposal.missing or ("unknown" if isinstance(field, Category) else "own")
+            missing = "own" if self.gaps else missing
+            field = replace(field, of=self.column.of, key=self.column.key, missing=missing)
         return field, text + (f", {self.gaps} missing" if self.gaps else "")
 
     @property
@@ -144,21 +120,12 @@ class ColumnSample:
         if quantiles[0] == quantiles[-1]:
             return None, f"{quantiles[0]:.6g} in every row"
         text = f"{quantiles[0]:.4g} to {quantiles[-1]:.4g}, median {quantiles[_QUANTILES // 2]:.4g}"
-        return Quantile(self.name, quantiles=quantiles, **self.settings), text
+        return Quantile(self.name, quantiles=quantiles), text
 
     def _date(self, part: type[DatePart]) -> tuple[Field | None, str]:
-        field = part(self.name, **self.settings)
+        field = part(self.name)
         days = sorted(f"{field.moment(value):%Y-%m-%d}" for value in self.held)
         return field, f"{days[0]} to {days[-1]}" if days else "no value in the sample"
-
-    def _hour(self) -> tuple[Field | None, str]:
-        return self._date(Hour)
-
-    def _weekday(self) -> tuple[Field | None, str]:
-        return self._date(Weekday)
-
-    def _month(self) -> tuple[Field | None, str]:
-        return self._date(Month)
 
     def _standardized(self, form: type[Number], values: FloatArray, **own: Any) -> tuple[Field | None, str]:
         """A number of this form, with mean and scale of these values."""
@@ -172,11 +139,11 @@ class ColumnSample:
             first = float(values[0])
             if self.constant:
                 return None, f"{first:.6g} in every row"
-            return form(self.name, mean=first, scale=max(abs(first), 1.0), **own, **self.settings), f"{first:.4g}"
-        clip = self.habits.clip
+            return form(self.name, mean=first, scale=max(abs(first), 1.0), **own), f"{first:.4g}"
+        clip = self.proposal.clip
         beyond = float((np.abs(values - mean) > clip * scale).mean())
         clipped = f", {beyond:.2%} clipped" if beyond else ""
-        field = form(self.name, mean=mean, scale=scale, clip=clip, **own, **self.settings)
+        field = form(self.name, mean=mean, scale=scale, clip=clip, **own)
         return field, f"{values.min():.4g} to {values.max():.4g}{clipped}"
 
     def _category(self) -> tuple[Field | None, str]:
@@ -184,12 +151,10 @@ class ColumnSample:
             return None, f"{self.levels[0]:.20} in every row"
         if any(len(level) > LONGEST for level in self.levels):
             return self._hashed()
-        return Category(self.name, levels=tuple(self.levels), **self.settings), self._listed()
+        return Category(self.name, levels=tuple(self.levels)), self._listed()
 
     def _hashed(self) -> tuple[Field | None, str]:
-        if self.settings["missing"] == "unknown":
-            self.settings["missing"] = "own"
-        return Hashed(self.name, columns=self.habits.hashed, **self.settings), self._listed()
+        return Hashed(self.name, columns=self.proposal.hashed), self._listed()
 
     def _listed(self) -> str:
         shown = ", ".join(level if len(level) <= 8 else f"{level[:6]}…" for level in self.levels[:3])
@@ -199,7 +164,7 @@ class ColumnSample:
         share = sum(map(bool, self.held)) / len(self.held)
         if share in (0.0, 1.0) and self.constant:
             return None, f"{'true' if share else 'false'} in every row"
-        return Flag(self.name, **self.settings), f"{share:.0%} true"
+        return Flag(self.name), f"{share:.0%} true"
 
     def _vector(self) -> tuple[Field | None, str]:
         array = np.array(self.held)
@@ -209,7 +174,7 @@ class ColumnSample:
         longest = float(lengths.max())
         if not 1 / LARGEST_SCALE <= longest <= LARGEST_SCALE:
             return None, "zero in every row" if longest == 0.0 else "its numbers are too large or too small"
-        field = Vector(self.name, length=array.shape[1], longest=longest, **self.settings)
+        field = Vector(self.name, length=array.shape[1], longest=longest)
         return field, f"lengths {lengths.min():.4g} to {longest:.4g}"
 
 
@@ -249,83 +214,167 @@ def _are_dates(held: Sequence[Any]) -> bool:
         return False
 
 
-def propose(
-    contexts: Contexts,
-    arms: OfferedArms,
-    *,
-    key: str = "id",
-    drop: Iterable[str] = (),
-    kinds: Mapping[str, str | Field] | None = None,
-    crossings: bool | Sequence[tuple[str, str]] | None = None,
-    own: bool | Sequence[str] | None = None,
-    spare_arms: int | None = None,
-    most: int = 100,
-    missing: str | None = None,
-    absent: str = "missing",
-    extra: str = "ignore",
-    levels: int = 30,
-    hashed: int = 16,
-    clip: float = 4.0,
-) -> dict[str, Any]:
-    """The settings of features that suit a sample.
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """Features that suit a sample.
 
     Numbers are standardised, texts become categories or, with many levels, are hashed; what is the same in every row,
     or different in each as an id, is left out. Where arms have fields, those of the context are crossed with them, each
     once and then the smallest crossings first, as long as there are at most ``most`` columns. Where few arms have none,
     each arm has parameters of its own for the fields of the context. Everything that was found and left out is in the
     table that ``print(features)`` shows.
-
-    Parameters
-    ----------
-    contexts
-        Records, a file of them (``.csv``, ``.parquet``, ``.json``, ``.jsonl``), or a table of pandas, polars or Arrow.
-        A column for each arm, with its id in the name (``likes_a``, …), becomes one field of context and arm together.
-    arms
-        A list of ids; records by id; records or a table that hold ids under ``key``; or one such for each context:
-        fields that vary for an arm are then of context and arm together.
-    key
-        Where records and tables of arms hold the id.
-    drop
-        Columns that are not known when a decision is made (rewards!) or must not be used.
-    kinds
-        For fields by name: ``"number"``, ``"log"``, ``"quantile"``, ``"category"``, ``"hashed"``, ``"flag"``,
-        ``"vector"``, ``"hour"``, ``"weekday"``, ``"month"``; several of them as ``"hour+weekday"``, each of which
-        becomes a field (``at hour``, ``at weekday``); or a whole field.
-    crossings
-        Pairs of names to cross; True for all pairs, False for none.
-    own
-        Whether each arm has parameters of its own, or for which fields.
-    spare_arms
-        Blocks for arms that come later, where arms have parameters of their own; a quarter of the arms by default.
-    most
-        The most columns that are proposed.
-    missing
-        By default missing values have a column of their own, and are as unknown ones where the sample had none of a
-        category. ``"own"``: a column for categories too; ``"error"``: an error in fields that have none in the sample.
-    absent, extra
-        As in :class:`~rareswitch.features.Features`.
-    levels, hashed, clip
-        Most levels with a column each; columns of a hashed field; where numbers are clipped, in standard deviations.
     """
-    habits = Habits(missing=missing, levels=levels, hashed=hashed, clip=clip)
-    table = records_of("contexts", contexts)
-    if not len(table):
-        raise RecordError("a sample of at least one context is needed; got none.")
-    offers = offers_of(arms, len(table), key, ())
-    ids = list(dict.fromkeys(level_text(name) or "" for offer in offers for name in offer.names))
-    dropped = {str(name) for name in ([drop] if isinstance(drop, str) else drop)}
-    kinds = kinds or {}
-    columns = [*_context_columns(table, ids, kinds), *_arm_columns(offers, key)]
-    known = {name for column in columns for name in (column.name, column.key)}
-    for name in [*dropped, *kinds]:
-        if name not in known:
-            raise ParameterError(f"drop and kinds must name columns of the sample; it has no {name!r:.60}.")
-    fields, seen = _fields(columns, habits, kinds, dropped, key)
-    most = count_of("most", most)
-    if not fields and len(ids) > most:
-        raise RecordError(f"{len(ids)} arms without features: give records of them, or fewer.")
-    composed = _composed(fields, seen, ids, crossings, own, spare_arms, most)
-    return {**composed, "seen": seen, "key": key, "absent": absent, "extra": extra}
+
+    #: Where records and tables of arms hold the id.
+    key: str = "id"
+    #: Columns that are not known when a decision is made (rewards!) or must not be used.
+    drop: Iterable[str] = ()
+    #: For fields by name: ``"number"``, ``"log"``, ``"quantile"``, ``"category"``, ``"hashed"``, ``"flag"``,
+    #: ``"vector"``, ``"hour"``, ``"weekday"``, ``"month"``; several of them as ``"hour+weekday"``, each of which
+    #: becomes a field (``at hour``, ``at weekday``); or a whole field.
+    kinds: Mapping[str, str | Field] | None = None
+    #: Pairs of names to cross; True for all pairs, False for none.
+    crossings: bool | Sequence[tuple[str, str]] | None = None
+    #: Whether each arm has parameters of its own, or for which fields.
+    own: bool | Sequence[str] | None = None
+    #: Blocks for arms that come later, where arms have parameters of their own; a quarter of the arms by default.
+    spare_arms: int | None = None
+    #: The most columns that are proposed.
+    most: int = 100
+    #: By default missing values have a column of their own, and are as unknown ones where the sample had none of a
+    #: category. ``"own"``: a column for categories too; ``"error"``: an error in fields that have none in the sample.
+    missing: str | None = None
+    #: As in :class:`~rareswitch.features.Features`.
+    absent: str = "missing"
+    extra: str = "ignore"
+    #: Categories of more levels are hashed, into this number of columns.
+    levels: int = 30
+    hashed: int = 16
+    #: Where numbers are clipped, in standard deviations.
+    clip: float = 4.0
+    #: The remark about each column.
+    seen: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        if self.missing is not None:
+            one_of("missing", self.missing, ("own", "error"))
+        for name in ("levels", "hashed", "most"):
+            vars(self)[name] = whole(name, getattr(self, name))
+        number("clip", self.clip, low=0.0, open_low=True)
+        drop = [self.drop] if isinstance(self.drop, str) else self.drop
+        vars(self).update(drop={str(name) for name in drop}, kinds=self.kinds or {})
+
+    def settings(self, contexts: Contexts, arms: OfferedArms) -> dict[str, Any]:
+        """The settings of features that suit a sample.
+
+        Parameters
+        ----------
+        contexts
+            Records, a file of them (``.csv``, ``.parquet``, ``.json``, ``.jsonl``), or a table of pandas, polars or
+            Arrow. A column for each arm, with its id in the name (``likes_a``, …), becomes one field of context and arm
+            together.
+        arms
+            A list of ids; records by id; records or a table that hold ids under ``key``; or one such for each context:
+            fields that vary for an arm are then of context and arm together.
+        """
+        table = records_of("contexts", contexts)
+        if not len(table):
+            raise RecordError("a sample of at least one context is needed; got none.")
+        offers = offers_of(arms, len(table), self.key, ())
+        ids = list(dict.fromkeys(level_text(name) or "" for offer in offers for name in offer.names))
+        columns = [*_context_columns(table, ids, self.kinds or {}), *_arm_columns(offers, self.key)]
+        known = {name for column in columns for name in (column.name, column.key)}
+        for name in [*self.drop, *(self.kinds or {})]:
+            if name not in known:
+                raise ParameterError(f"drop and kinds must name columns of the sample; it has no {name!r:.60}.")
+        fields = [part for column in columns for part in self._fields(column)]
+        if not fields and len(ids) > self.most:
+            raise RecordError(f"{len(ids)} arms without features: give records of them, or fewer.")
+        composed = self._composed(fields, ids)
+        return {**composed, "seen": self.seen, "key": self.key, "absent": self.absent, "extra": self.extra}
+
+    def _fields(self, column: SampleColumn) -> Iterator[Field]:
+        """What a column becomes: a field, none, or one for each kind that was asked for."""
+        name = column.name if column.name not in self.seen else f"{column.of}.{column.name}"
+        kinds = self.kinds or {}
+        kind = kinds.get(name, kinds.get(column.name))
+        if {column.name, column.key} & {*self.drop}:
+            self.seen[name] = "as was asked"
+        elif column.of == "context" and column.key == self.key:
+            self.seen[name] = f"it names the arm, as {self.key!r} does in a log; a feature needs another name"
+        elif isinstance(kind, Field):
+            self.seen[kind.name] = "as it was given"
+            yield replace(kind, of=column.of, key=column.key)
+        else:
+            words = [word.strip() for word in kind.split("+")] if isinstance(kind, str) else [kind]
+            for word in words:
+                label = name if len(words) == 1 else f"{name} {word}"
+                part, self.seen[label] = ColumnSample(self, label, column, word).field()
+                if part is not None:
+                    yield part
+
+    def _composed(self, fields: Sequence[Field], ids: Sequence[str]) -> dict[str, Any]:
+        """Fields put together: crossed with those of arms, or with the arms themselves."""
+        context = [part for part in fields if part.of == "context"]
+        items = [part for part in fields if part.of == "arm"]
+        telling = [part for part in fields if part.of != "context"]
+        own = (not items and len(ids) <= max(_FEW, self.most)) if self.own is None else self.own
+        total = sum(part.layout.columns for part in telling)
+        arms = None
+        if own or not telling:
+            spare = max(1, len(ids) // 4) if self.spare_arms is None else whole("spare_arms", self.spare_arms, low=0)
+            named = [own] if isinstance(own, str) else [f.name for f in context] if isinstance(own, bool) else [*own]
+            block, chosen = len(ids) + spare, {*named}
+            total += block
+            for part in sorted((f for f in fields if f.name in named), key=lambda f: f.layout.columns):
+                more = block * part.layout.columns
+                if isinstance(own, bool) and total + more > self.most:
+                    self.seen[f"arm × {part.name}"] = f"{more} more columns, beyond most={self.most}"
+                    chosen.remove(part.name)
+                else:
+                    total += more
+            arms = Arms(ids=tuple(ids), spare_arms=spare, own=tuple(name for name in named if name in chosen))
+        elif self.spare_arms is not None:
+            raise ParameterError(
+                "spare_arms is for arms with parameters of their own: give own=True too, or no spare_arms."
+            )
+        pairs = self._pairs(context, items, self.most - total - (arms is None))
+        crossed = {name for pair in pairs for name in pair}
+        own_to_arms = set(() if arms is None else arms.own)
+        used = []
+        for part in fields:
+            if part.of == "context" and part.name not in crossed | own_to_arms:
+                remark = "alone it cannot change a choice: cross it, or give arms parameters of their own for it"
+                self.seen[part.name] = remark
+            else:  # what is own to arms need not be there for all of them
+                used.append(replace(part, alone=part.of != "context" or part.name in crossed - own_to_arms))
+        return {"fields": used, "constant": arms is None, "crossings": pairs, "arms": arms}
+
+    def _pairs(self, context: Sequence[Field], items: Sequence[Field], left: int) -> list[tuple[str, str]]:
+        """Crossings, each field of the context once and then the smallest, as long as there are columns left.
+
+        A crossed field of the context has columns alone too: else its level would be taken for that of its crossings.
+        """
+        if self.crossings is not None and not isinstance(self.crossings, bool):
+            return [*self.crossings]
+        if self.crossings is False:
+            return []
+        every = [(first, second) for first in context for second in items]
+        by_size = sorted(every, key=lambda pair: pair[0].layout.columns * pair[1].layout.columns)
+        smallest = list({pair[0].name: pair for pair in reversed(by_size)}.values())[::-1]
+        chosen, alone, beyond = set[tuple[str, str]](), set[str](), []
+        for first, second in [*smallest, *(pair for pair in by_size if pair not in smallest)]:
+            size = first.layout.columns * second.layout.columns
+            size += 0 if first.name in alone else first.layout.columns
+            if size > left and self.crossings is None:
+                beyond.append(f"{first.name} × {second.name} ({size})")
+                continue
+            left -= size
+            alone.add(first.name)
+            chosen.add((first.name, second.name))
+        if beyond:
+            self.seen["crossings beyond most columns"] = ", ".join(beyond)
+        return [(first.name, second.name) for first, second in every if (first.name, second.name) in chosen]
 
 
 def _context_columns(table: RecordList, ids: Sequence[str], kinds: Mapping[str, str | Field]) -> list[SampleColumn]:
@@ -383,106 +432,3 @@ def _arm_columns(offers: Sequence[Offer], key: str) -> list[SampleColumn]:
         else SampleColumn(name, name, "arm", list(firsts[name].values()))
         for name in names
     ]
-
-
-def _fields(
-    columns: Sequence[SampleColumn], habits: Habits, kinds: Mapping[str, str | Field], dropped: set[str], key: str
-) -> tuple[list[Field], dict[str, str]]:
-    """The field of each column, and the remark about it."""
-    fields: list[Field] = []
-    seen: dict[str, str] = {}
-    for column in columns:
-        name = column.name if column.name not in seen else f"{column.of}.{column.name}"
-        kind = kinds.get(name, kinds.get(column.name))
-        if column.name in dropped or column.key in dropped:
-            seen[name] = "as was asked"
-        elif column.of == "context" and column.key == key:
-            seen[name] = f"it names the arm, as {key!r} does in a log; a feature needs another name"
-        elif isinstance(kind, Field):
-            fields.append(replace(kind, of=column.of, key=column.key))
-            seen[kind.name] = "as it was given"
-        else:
-            words = [word.strip() for word in kind.split("+")] if isinstance(kind, str) else [kind]
-            for word in words:
-                label = name if len(words) == 1 else f"{name} {word}"
-                field, seen[label] = ColumnSample(habits, label, column, word).field()
-                fields += [] if field is None else [field]
-    return fields, seen
-
-
-def _composed(
-    fields: Sequence[Field],
-    seen: dict[str, str],
-    ids: Sequence[str],
-    crossings: bool | Sequence[tuple[str, str]] | None,
-    own: bool | Sequence[str] | None,
-    spare_arms: int | None,
-    most: int,
-) -> dict[str, Any]:
-    """Fields put together: crossed with those of arms, or with the arms themselves; ``seen`` tells what is not used."""
-    context = [field for field in fields if field.of == "context"]
-    items = [field for field in fields if field.of == "arm"]
-    telling = [field for field in fields if field.of != "context"]
-    if own is None:
-        own = not items and len(ids) <= max(_FEW, most)
-    total = sum(field.layout.columns for field in telling)
-    arms = None
-    if own or not telling:
-        spare = max(1, len(ids) // 4) if spare_arms is None else count_of("spare_arms", spare_arms, low=0)
-        named = [own] if isinstance(own, str) else [f.name for f in context] if isinstance(own, bool) else [*own]
-        block, chosen = len(ids) + spare, {*named}
-        total += block
-        for field in sorted((f for f in fields if f.name in named), key=lambda f: f.layout.columns):
-            more = block * field.layout.columns
-            if isinstance(own, bool) and total + more > most:
-                seen[f"arm × {field.name}"] = f"{more} more columns, beyond most={most}"
-                chosen.remove(field.name)
-            else:
-                total += more
-        arms = Arms(ids=tuple(ids), spare_arms=spare, own=tuple(name for name in named if name in chosen))
-    elif spare_arms is not None:
-        raise ParameterError("room is for arms with parameters of their own: give own=True too, or no room.")
-    pairs = _pairs(context, items, crossings, seen, most - total - (arms is None))
-    crossed = {name for pair in pairs for name in pair}
-    own_to_arms = set(() if arms is None else arms.own)
-    used = []
-    for field in fields:
-        if field.of == "context" and field.name not in crossed | own_to_arms:
-            seen[field.name] = "alone it cannot change a choice: cross it, or give arms parameters of their own for it"
-        else:  # what is own to arms need not be there for all of them
-            alone = field.of != "context" or field.name in crossed - own_to_arms
-            used.append(replace(field, alone=alone))
-    return {"fields": used, "constant": arms is None, "crossings": pairs, "arms": arms}
-
-
-def _pairs(
-    context: Sequence[Field],
-    items: Sequence[Field],
-    asked: bool | Sequence[tuple[str, str]] | None,
-    seen: dict[str, str],
-    left: int,
-) -> list[tuple[str, str]]:
-    """Crossings, each field of the context once and then the smallest, as long as there are columns left.
-
-    A crossed field of the context has columns alone too: else its level would be taken for that of its crossings.
-    """
-    if asked is not None and not isinstance(asked, bool):
-        return [*asked]
-    if asked is False:
-        return []
-    every = [(first, second) for first in context for second in items]
-    by_size = sorted(every, key=lambda pair: pair[0].layout.columns * pair[1].layout.columns)
-    smallest = list({pair[0].name: pair for pair in reversed(by_size)}.values())[::-1]
-    chosen, alone, beyond = set[tuple[str, str]](), set[str](), []
-    for first, second in [*smallest, *(pair for pair in by_size if pair not in smallest)]:
-        size = first.layout.columns * second.layout.columns
-        size += 0 if first.name in alone else first.layout.columns
-        if size > left and asked is None:
-            beyond.append(f"{first.name} × {second.name} ({size})")
-            continue
-        left -= size
-        alone.add(first.name)
-        chosen.add((first.name, second.name))
-    if beyond:
-        seen["crossings beyond most columns"] = ", ".join(beyond)
-    return [(first.name, second.name) for first, second in every if (first.name, second.name) in chosen]

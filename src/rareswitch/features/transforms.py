@@ -5,7 +5,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -25,7 +25,7 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 
 
 @kind("log")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Log(Number):
     """A number on a logarithmic scale, log(x + shift), and then as :class:`Number`; mean and scale are of logarithms.
 
@@ -35,7 +35,6 @@ class Log(Number):
     [3.0]
     """
 
-    _: KW_ONLY
     #: Added first; 1 for counts, which may be 0.
     shift: float = 0.0
 
@@ -55,7 +54,7 @@ class Log(Number):
 
 
 @kind("quantile")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Quantile(Described):
     """A number by its rank among the quantiles of a sample, from −1 for the least to 1 for the largest.
 
@@ -66,7 +65,6 @@ class Quantile(Described):
     [-0.5, 0.25, 0.5, 1.0]
     """
 
-    _: KW_ONLY
     quantiles: Sequence[float]
 
     def check(self) -> None:
@@ -78,10 +76,6 @@ class Quantile(Described):
         if list(quantiles) != sorted(quantiles) or quantiles[0] == quantiles[-1]:
             raise ParameterError(f"{named} must rise, and hold two different numbers; got {values!r:.60}.")
         vars(self).update(quantiles=quantiles)
-
-    @property
-    def layout(self) -> FieldLayout:
-        return self.laid_out(0, 1)
 
     def coder(self) -> Coder:
         codes = Number(self.name).coder()
@@ -102,7 +96,7 @@ class Quantile(Described):
         return 2.0 * place / (len(self.quantiles) - 1) - 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DatePart(Described):
     """A part of a date: of a datetime, a date, or a text in ISO 8601 such as 2026-03-02T09:30Z.
 
@@ -112,7 +106,6 @@ class DatePart(Described):
     #: Whether a date is not enough.
     timed: ClassVar[bool] = False
 
-    _: KW_ONLY
     #: Whose clocks: UTC, or a name such as Europe/Berlin.
     zone: str = "UTC"
     _clock: ClassVar[dt.tzinfo]  # of each field

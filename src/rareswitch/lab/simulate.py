@@ -211,7 +211,7 @@ def unlearnable_regret(world: World, horizon: int, *, seed: int) -> float:
 
 def check_run(learner: Learner, world: World, *, horizon: int | None, seed: int, agents: int) -> int:
     """How many decisions a run has; refused are worlds and horizons that are not those of the learner."""
-    whole("seed", seed, low=0)
+    whole("seed", seed, low=0, high=None)
     known = learner.clock.horizon if learner.horizon is None else learner.horizon
     if known is None and horizon is None:
         raise ParameterError(f"{learner.name} does not know its horizon: give the number of decisions, horizon=….")

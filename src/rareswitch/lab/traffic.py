@@ -105,7 +105,7 @@ def play(
     (400, 3, 400)
     """
     check_world(experiment, world)
-    whole("seed", seed, low=0)
+    whole("seed", seed, low=0, high=None)
     number("days", days, low=0.0, high=1e6)
     if days * traffic.rate > MOST:
         raise ParameterError(

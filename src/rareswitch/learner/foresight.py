@@ -37,6 +37,7 @@ from rareswitch.core import (
     FloatArray,
     Sets,
     Stats,
+    flag,
     inverse_root,
     log_growth,
     normals,
@@ -51,7 +52,7 @@ from rareswitch.learner.grids import PER_FEATURE, GrowingGrid, StaticGrid, as_gr
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
-from rareswitch.learner.settings import choice, count, flag, real, setting
+from rareswitch.learner.settings import choice, count, real, setting
 from rareswitch.learner.state import Note, State, Summary, centred, faded, unexplained_level
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rareswitch.core import count_of, kind, number, whole
+from rareswitch.core import kind, number, whole
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Clock, ToTheHorizon
 
@@ -270,7 +270,7 @@ def batch_sizes_of(forecast: Forecast, *, start: int, policies: Callable[[int], 
     (160, 800)
     """
     if isinstance(forecast, Iterable) and not isinstance(forecast, (str, bytes, Mapping)):
-        sizes = tuple(count_of("forecast, the decisions of each batch to come,", count) for count in forecast)
+        sizes = tuple(whole("forecast, the decisions of each batch to come,", count) for count in forecast)
         if not sizes:
             raise ParameterError("forecast must name at least one batch to come; got an empty list. 0 ends the run.")
         return sizes
@@ -278,7 +278,7 @@ def batch_sizes_of(forecast: Forecast, *, start: int, policies: Callable[[int], 
         raise ParameterError(
             f"forecast must be the decisions to come in all, or a list of those of each batch; got {forecast!r:.60}."
         )
-    total = count_of("forecast, the decisions to come,", forecast, low=0)
+    total = whole("forecast, the decisions to come,", forecast, low=0)
     if total == 0:
         return ()
     count, begin = max(1, min(policies(total), total)), max(1, start)

@@ -4,16 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
-from rareswitch.core import codec, count_of, number
+from rareswitch.core import codec, number, one_of, whole
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["count", "design_of_sets", "flag", "plain_settings", "real", "required_settings", "setting", "settings_of"]
+__all__ = ["count", "design_of_sets", "plain_settings", "real", "required_settings", "setting", "settings_of"]
 
 #: Takes a setting's name and value; the value in canonical form, or an error that names both.
 Check = Callable[[str, Any], Any]
@@ -39,12 +37,12 @@ def count(low: int = 1, **most: int) -> Check:
     >>> count()("horizon", 1e4)
     10000
     """
-    return lambda name, value: count_of(name, value, low=low, **most)
+    return lambda name, value: whole(name, value, low=low, **most)
 
 
 def features(name: str, value: float) -> int:
     """A number of features whose sums fit into memory and files."""
-    dim = count_of(name, value)
+    dim = whole(name, value)
     if dim > MOST_FEATURES:
         raise ParameterError(
             f"{name} must be at most {MOST_FEATURES}, as a learner sums up d × d numbers; got {dim}. Use fewer "
@@ -58,22 +56,9 @@ def real(low: float = 0.0, high: float = float("inf"), *, open_low: bool = False
     return lambda name, value: number(name, value, low=low, high=high, open_low=open_low)
 
 
-def flag(name: str, value: bool) -> bool:
-    """True or False, and nothing that Python would take for one."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name} must be True or False; got {value!r:.60}.")
-    return bool(value)
-
-
 def choice(*names: str) -> Check:
     """One of these names."""
-
-    def check(name: str, value: str) -> str:
-        if value not in names:
-            raise ParameterError(f"{name} must be {' or '.join(map(repr, names))}; got {value!r:.60}.")
-        return str(value)
-
-    return check
+    return lambda name, value: one_of(name, value, names)
 
 
 def design_of_sets(name: str, value: GOptimal) -> GOptimal:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from rareswitch.core import Result, count_of
+from rareswitch.core import Result, whole
 from rareswitch.errors import ParameterError
 from rareswitch.planning.guarantees import CONTEXTS, ContextKind, Guarantee, Switching, arm_logarithm, proved_for
 
@@ -157,11 +157,11 @@ def recommend(
     >>> [need.policies for need in recommend(dim=5, arms=20, horizon=100_000, contexts="adversarial").needs]
     [9, 18, 36, 72]
     """
-    dim, arms, horizon = count_of("dim", dim), count_of("arms", arms), count_of("horizon", horizon, low=2)
+    dim, arms, horizon = whole("dim", dim), whole("arms", arms), whole("horizon", horizon, low=2)
     if contexts not in CONTEXTS:
         raise ParameterError(f"contexts must be {', '.join(CONTEXTS[:-1])} or {CONTEXTS[-1]}; got {contexts!r:.60}.")
     if policies is not None:
-        policies = min(count_of("policies", policies), horizon)
+        policies = min(whole("policies", policies), horizon)
     problem = Problem(dim=dim, arms=arms, horizon=horizon, policies=policies, contexts=contexts)
     best = problem.best()
     learner, count, reason = problem.practical()

@@ -6,7 +6,7 @@ from datetime import datetime, time, timedelta
 from itertools import accumulate, count, islice, pairwise, takewhile
 from typing import Any, ClassVar, Self
 
-from rareswitch.core import count_of, number, whole
+from rareswitch.core import number, whole
 from rareswitch.errors import ParameterError, several
 from rareswitch.learner import PER_FEATURE, Learner
 from rareswitch.planning.regret_model import best_ends
@@ -105,7 +105,7 @@ class AfterCounts(Schedule):
         times = self.times
         decisions: int | tuple[int, ...]
         if isinstance(self.decisions, Sequence):
-            decisions = tuple(count_of("decisions, where batches end,", end) for end in self.decisions)
+            decisions = tuple(whole("decisions, where batches end,", end) for end in self.decisions)
             if not decisions or any(a >= b for a, b in pairwise(decisions)):
                 raise ParameterError(
                     "decisions, where batches end, must be at least one and increasing, counted from the beginning; "
@@ -114,8 +114,8 @@ class AfterCounts(Schedule):
             if times is not None:
                 raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")
         else:
-            decisions = count_of("decisions, after which an update is due,", self.decisions)
-            times = None if times is None else count_of("times, the number of batches,", times, low=2)
+            decisions = whole("decisions, after which an update is due,", self.decisions)
+            times = None if times is None else whole("times, the number of batches,", times, low=2)
         vars(self).update(decisions=decisions, times=times)
 
     @property
@@ -197,7 +197,7 @@ class Periodic(Schedule):
         if period not in WEEKDAYS and of_day != time():
             raise ParameterError(f"at is for weekdays, as in 'monday 09:00'; the period is {self.period!r:.60}.")
         start = None if self.start is None else moment_of("start", self.start, self.zone)
-        times = None if self.times is None else count_of("times, the number of batches,", self.times, low=2)
+        times = None if self.times is None else whole("times, the number of batches,", self.times, low=2)
         rate = None if self.rate is None else number("rate, the decisions a day,", self.rate, low=0.0, open_low=True)
         vars(self).update(period=period, start=start, times=times, rate=rate)
 
@@ -299,7 +299,7 @@ class BestSchedule(Schedule):
         if self.dim is not None:
             checked["dim"] = whole("dim", self.dim)
         if self.decisions is not None:
-            checked["decisions"] = count_of("decisions, in all,", self.decisions, low=2)
+            checked["decisions"] = whole("decisions, in all,", self.decisions, low=2)
         if self.rate is not None:
             checked["rate"] = number("rate, the decisions a day,", self.rate, low=0.0, high=1e12, open_low=True)
         if self.end is not None:

@@ -8,7 +8,6 @@ import pytest
 from rareswitch import ContextSets
 from rareswitch.core import (
     context_sets,
-    count_of,
     finite_array,
     number,
     probability_vector,
@@ -94,7 +93,7 @@ def test_what_is_no_number_array_or_set_is_refused(
         (lambda: number("noise", -1.0, low=0.0), "noise", -1.0),
         (lambda: number("noise", [1], low=0.0), "noise", "[1]"),
         (lambda: whole("forecast, the decisions to come,", -1), "forecast", -1),
-        (lambda: count_of("seeds", "many"), "seeds", "many"),
+        (lambda: whole("seeds", "many"), "seeds", "many"),
         (lambda: finite_array("rewards", [1.0, np.inf]), "rewards", np.inf),
         (lambda: vector("rewards", [[1.0]]), "rewards", "(1, 1)"),
         (lambda: set_size(10**9, 10**9), "dim", None),

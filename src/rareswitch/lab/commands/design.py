@@ -12,7 +12,7 @@ import numpy as np
 from rareswitch.cli.laboratory import DRAWN, METHODS
 from rareswitch.cli.options import given_key
 from rareswitch.cli.output import Facts, print_json, save_picture
-from rareswitch.core import ContextSets, count_of, uniforms, whole
+from rareswitch.core import ContextSets, uniforms, whole
 from rareswitch.design import (
     GOptimal,
     MixedArgmax,
@@ -229,9 +229,9 @@ def _sets(options: argparse.Namespace) -> ContextFile:
                     f"--{name} is for sets that are drawn from a world; got the file {options.file}. Leave it out."
                 )
         return read_context_file(options.file, set_column=options.set_column)
-    count, dim, arms = (DRAWN[name] if value is None else count_of(name, value) for name, value in sizes.items())
+    count, dim, arms = (DRAWN[name] if value is None else whole(name, value) for name, value in sizes.items())
     world = make_world(options.file, dim=dim, arms=arms, horizon=max(2, count))
-    count_of("sets", count, high=max(1, MOST_DRAWN // (world.dim * world.arms)))
+    whole("sets", count, high=max(1, MOST_DRAWN // (world.dim * world.arms)))
     rounds = world.draw(count, seed=options.seed)
     return ContextFile.of(rounds.contexts, rounds.available)
 

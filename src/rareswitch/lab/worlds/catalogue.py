@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rareswitch.core import LARGEST_SCALE, class_of_file, count_of, number, whole
+from rareswitch.core import LARGEST_SCALE, class_of_file, number, whole
 from rareswitch.errors import InputError, did_you_mean
 from rareswitch.lab import distributions as sources
 from rareswitch.lab.context_files import SUFFIXES
@@ -196,7 +196,7 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
         raise InputError(f"a world is named by a text; got {name!r:.60}. A world of your own needs no name.")
     number("noise", noise, low=0.0, high=LARGEST_SCALE)
     if horizon is not None:
-        horizon = count_of("horizon", horizon)
+        horizon = whole("horizon", horizon)
     kind, colon, rest = name.partition(":")
     if kind in (EXTENSIBLE if colon else WORLDS):
         _, make = WORLDS[kind]

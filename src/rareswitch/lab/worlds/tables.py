@@ -17,12 +17,12 @@ from rareswitch.core import (
     Table,
     TableCell,
     context_sets,
-    count_of,
     finite_array,
     frozen,
     is_number,
     read_table,
     unit_ball,
+    whole,
 )
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Arms, Encoded, Features, Field
@@ -165,7 +165,7 @@ class ChoiceWorld(TableWorld):
         columns
             The most columns, 100 by default; what does not fit is left out, and told.
         """
-        columns = count_of("columns", columns)
+        columns = whole("columns", columns)
         if len({set, arm, reward}) < 3:
             raise ParameterError(
                 f"set, arm and reward are three columns; got {set!r:.60}, {arm!r:.60} and {reward!r:.60}."
@@ -336,7 +336,7 @@ def table_world(
             raise ParameterError(f"no column tells rows apart. {remarks_of(rows, rows.encode_many(records, [_ROW]))}")
         if features == "disjoint":
             return _disjoint(path, rows, records, labels, COMPONENTS if components is None else components)
-        most = count_of("columns", MOST_COLUMNS if columns is None else columns)
+        most = whole("columns", MOST_COLUMNS if columns is None else columns)
         return _shared(path, rows, records, labels, classes, most)
     except FileFormatError:
         raise
