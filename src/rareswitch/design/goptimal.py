@@ -435,13 +435,13 @@ def design_sets(contexts: FloatArray, available: BoolArray, tol: float, *outputs
         _solve_spans(contexts, available, tol, *outputs)
 
 
-def design_weights(contexts: FloatArray, available: BoolArray, weights: FloatArray, tol: float) -> bool:
-    """``weights`` (n, K) become those of :func:`design_sets`; whether all are certified."""
+def design_weights(contexts: FloatArray, available: BoolArray, weights: FloatArray, tol: float) -> IntArray | None:
+    """``weights`` (n, K) become those of :func:`design_sets`; the sets that are not certified, None where all are."""
     status = np.empty(len(weights), np.int64)
     if not count_sets(available, contexts.shape[2], tol, weights, status):
-        return True
+        return None
     design_sets(contexts, available, tol, weights, *design_outputs(*weights.shape)[1:-1], status)
-    return not status.any()
+    return np.flatnonzero(status) if status.any() else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)

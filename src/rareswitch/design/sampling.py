@@ -5,7 +5,8 @@ They know nothing of rewards. The batched learners draw their exploration from o
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from functools import cached_property
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,21 +22,19 @@ from rareswitch.core import (
     number,
     probability_vector,
     read_only,
+    sets_of,
     symmetric_matrices,
 )
-from rareswitch.design.goptimal import SMALLEST_TOL, design_weights, g_optimal, in_steps
+from rareswitch.design.goptimal import SMALLEST_TOL, design_weights, in_steps
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 
-__all__ = ["Argmax", "GOptimal", "MixedArgmax", "MixedSoftmax", "Sampler", "Softmax", "Uniform", "deviation"]
-__all__ += ["information", "largest_forms", "variation"]
+__all__ = ["Argmax", "GOptimal", "MixedArgmax", "MixedSoftmax", "Sampler", "SetSampler", "Softmax", "Uniform"]
+__all__ += ["deviation", "information", "largest_forms", "variation"]
 
 
 def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
     """xᵀ·matrix·x of every arm, (n, K), and minus infinity where an arm is not alive."""
-    dim, columns = matrix.shape[0], sets.contexts.shape[2]
-    if dim != columns:
-        raise ShapeError(f"this sampling policy is for {dim} dimensions; got contexts of {columns}.")
     forms = np.empty(sets.available.shape)
     _forms(sets.contexts, read_only(matrix), forms)
     forms[~sets.available] = -np.inf
@@ -114,34 +113,43 @@ class Sampler(Protocol):
         """Probabilities (n, K) for contexts (n, K, d), or (K,) for one set (K, d); zero where an arm is not alive."""
 
 
-class _Sampler(ABC):
+class SetSampler(ABC):
     """Answers one set as the many of which it is the only one."""
 
+    #: The field whose last axis are the features, where there is one.
+    fitted: ClassVar[str] = ""
+
+    @cached_property
+    def dim(self) -> int | None:
+        """Number of features; None where any number will do."""
+        held = getattr(self, self.fitted, None)
+        return None if held is None else int(held.shape[-1])
+
     def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
-        sets = context_sets(contexts, available)
-        return self._of(sets)[0] if sets.single else self._of(sets)
+        sets = context_sets(contexts, available) if self.dim is None else sets_of(self.dim, contexts, available)
+        return self.of_sets(sets._replace(single=False))[0] if sets.single else self.of_sets(sets)
 
     @abstractmethod
-    def _of(self, sets: Sets) -> FloatArray:
-        """Probabilities (n, K) for checked sets."""
+    def of_sets(self, sets: Sets) -> FloatArray:
+        """Probabilities (n, K) for checked sets (n, K, d)."""
 
 
 @kind("uniform")
 @dataclass(frozen=True)
-class Uniform(_Sampler):
+class Uniform(SetSampler):
     """Each available arm with the same probability.
 
     >>> Uniform().probabilities([[1.0], [2.0], [3.0]], [True, True, False]).tolist()
     [0.5, 0.5, 0.0]
     """
 
-    def _of(self, sets: Sets) -> FloatArray:
+    def of_sets(self, sets: Sets) -> FloatArray:
         return np.asarray(sets.available / sets.available.sum(axis=1, keepdims=True))
 
 
 @kind("g-optimal")
 @dataclass(frozen=True, kw_only=True)
-class GOptimal(_Sampler):
+class GOptimal(SetSampler):
     """The G-optimal design of the available arms, π^G of the paper; ``tol=1`` is its factor 2.
 
     >>> GOptimal().probabilities([[1.0, 0.0], [0.0, 1.0], [0.1, 0.1]]).round(2).tolist()
@@ -153,18 +161,18 @@ class GOptimal(_Sampler):
     def __post_init__(self) -> None:
         vars(self).update(tol=number("tol", self.tol, low=SMALLEST_TOL))
 
-    def _of(self, sets: Sets) -> FloatArray:
+    def of_sets(self, sets: Sets) -> FloatArray:
         weights = np.empty(sets.available.shape)
         for contexts, available, part in in_steps(sets.contexts, sets.available, weights):
-            if not design_weights(contexts, available, part, self.tol):
-                failed = g_optimal(sets, tol=self.tol).failed
+            failed = design_weights(contexts, available, part, self.tol)
+            if failed is not None:
                 raise CertificateError(f"no certified design for sets {failed[:10].tolist()}; ask for a larger tol.")
         return weights
 
 
 @kind("argmax")
 @dataclass(frozen=True, eq=False)
-class Argmax(_Sampler):
+class Argmax(SetSampler):
     """The available arm with the largest xᵀVx, the first of them on a tie (Definition 2).
 
     >>> Argmax([[1.0, 0.0], [0.0, 2.0]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
@@ -172,17 +180,18 @@ class Argmax(_Sampler):
     """
 
     matrix: FloatArray
+    fitted: ClassVar[str] = "matrix"
 
     def __post_init__(self) -> None:
         vars(self).update(matrix=symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0])
 
-    def _of(self, sets: Sets) -> FloatArray:
+    def of_sets(self, sets: Sets) -> FloatArray:
         return one_hot(quadratic_forms(sets, self.matrix))
 
 
 @kind("softmax")
 @dataclass(frozen=True, eq=False)
-class Softmax(_Sampler):
+class Softmax(SetSampler):
     """A available arm with probability ∝ (xᵀMx)^α (Definition 3).
 
     ``exponent`` is α; by default log₂ of the number of available arms of the set. Where all xᵀMx are zero the
@@ -194,17 +203,18 @@ class Softmax(_Sampler):
 
     matrix: FloatArray
     exponent: float | None = None
+    fitted: ClassVar[str] = "matrix"
 
     def __post_init__(self) -> None:
         exponent = None if self.exponent is None else number("exponent", self.exponent, low=0.0)
         vars(self).update(matrix=symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0], exponent=exponent)
 
-    def _of(self, sets: Sets) -> FloatArray:
+    def of_sets(self, sets: Sets) -> FloatArray:
         return normalized_powers(quadratic_forms(sets, self.matrix), sets, self.exponent)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Mixture(_Sampler):
+class _Mixture(SetSampler):
     """G-optimal play, or one of several policies that choose by quadratic forms."""
 
     #: (m,) probabilities of the policies, given that one of them plays.
@@ -213,6 +223,7 @@ class _Mixture(_Sampler):
     matrices: FloatArray
     g_optimal_share: float = 0.5
     g_optimal: GOptimal = field(default_factory=GOptimal)
+    fitted: ClassVar[str] = "matrices"
 
     def __post_init__(self) -> None:
         share = number("g_optimal_share", self.g_optimal_share, low=0.0, high=1.0)
@@ -226,8 +237,8 @@ class _Mixture(_Sampler):
             raise ShapeError(f"{rule}; got {counts}.")
         vars(self).update(matrices=matrices, weights=weights, g_optimal_share=share)
 
-    def _of(self, sets: Sets) -> FloatArray:
-        total = self.g_optimal_share * self.g_optimal.probabilities(sets._replace(single=False))
+    def of_sets(self, sets: Sets) -> FloatArray:
+        total = self.g_optimal_share * self.g_optimal.probabilities(sets)
         for weight, matrix in zip(self.weights, self.matrices, strict=True):
             total += (1.0 - self.g_optimal_share) * weight * self._choice(sets, quadratic_forms(sets, matrix))
         return total

@@ -44,7 +44,10 @@ class FieldLayout(NamedTuple):
 
 
 class Field:
-    """A field of a record, and what becomes of it: one of the kinds below, all of them dataclasses."""
+    """A field of a record, and what becomes of it: one of the kinds below, all of them dataclasses.
+
+    It is none itself: msgspec would then take no other for one.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     name: str

@@ -122,11 +122,9 @@ class Policy:
                     "a policy that plays what the caller names is the first one, before any elimination: an arm that "
                     "is named could be eliminated. Use another sampler, or no eliminations."
                 )
-            for part in ("matrix", "matrices", "estimate", "estimates", "draws"):
-                held = getattr(sampler, part, None)
-                empty = part == "matrices" and held is not None and not len(held)
-                if held is not None and not empty and held.shape[-1] != dim:
-                    raise ShapeError(f"a sampler of {held.shape[-1]} dimensions in a policy of {dim}.")
+            fitted = getattr(sampler, "dim", None)
+            if fitted not in (None, dim):
+                raise ShapeError(f"a sampler of {fitted} dimensions in a policy of {dim}.")
         if self.features is not None and not isinstance(self.features, Features):
             raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
         if self.features is not None and self.features.dim != dim:
@@ -144,8 +142,8 @@ class Policy:
         for elimination in self.eliminations:
             if not isinstance(elimination, Elimination):
                 raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
-            if elimination.dim != dim:
-                raise ShapeError(f"an elimination of {elimination.dim} dimensions in a policy of {dim}.")
+            if len(elimination.estimate) != dim:
+                raise ShapeError(f"an elimination of {len(elimination.estimate)} dimensions in a policy of {dim}.")
 
     @cached_property
     def id(self) -> str:

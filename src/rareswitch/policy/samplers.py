@@ -1,10 +1,9 @@
 """The samplers of learned policies: frozen parameters that turn a set of arms into probabilities, and their kernels."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +16,6 @@ from rareswitch.core import (
     IntArray,
     Sets,
     SetsLike,
-    context_sets,
     finite_array,
     gather,
     highest,
@@ -35,7 +33,7 @@ from rareswitch.core import (
     vector,
     workspace,
 )
-from rareswitch.design import Sampler
+from rareswitch.design import Sampler, SetSampler
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import (
     add_rows,
@@ -201,22 +199,15 @@ def layered_arms(  # type: ignore[no-untyped-def]
         probabilities[s, chosen] = 1.0
 
 
-class FittedSampler(ABC):
+class FittedSampler(SetSampler):
     """A sampler with parameters of ``dim`` features, whose probabilities a kernel fills in."""
 
-    #: The field whose last axis are the features.
     fitted: ClassVar[str] = "estimate"
 
-    @cached_property
-    def dim(self) -> int:
-        """Number of features."""
-        return int(getattr(self, self.fitted).shape[-1])
-
-    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
-        sets = sets_of(self.dim, contexts, available)
+    def of_sets(self, sets: Sets) -> FloatArray:
         probabilities = np.zeros(sets.available.shape)
         self.fill(sets, probabilities)
-        return probabilities[0] if sets.single else probabilities
+        return probabilities
 
     @abstractmethod
     def fill(self, sets: Sets, probabilities: FloatArray) -> IntArray | None:
@@ -252,11 +243,6 @@ class Elimination:
         number("multiplier", multiplier, low=0.0)
         root = multiplier * inverse_root(finite_array("precision", precision))
         return cls(estimate=estimate, root=root, **others)
-
-    @property
-    def dim(self) -> int:
-        """Number of features."""
-        return len(self.estimate)
 
 
 def widest_intervals(elimination: Elimination, sets: ContextSets) -> FloatArray:
@@ -359,13 +345,13 @@ class Layered(FittedSampler):
 
     def layers(self, contexts: SetsLike, available: ArrayLike | None = None) -> IntArray:
         """(n,) the layer that decides, which is the one that learns; -1 where none does. A number for one set."""
-        sets = sets_of(self.dim, contexts, available)
+        sets = sets_of(self.estimates.shape[1], contexts, available)
         layers = self.fill(sets, np.zeros(sets.available.shape))
         return layers[0] if sets.single else layers
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> IntArray:
         layers = np.empty(len(probabilities), dtype=np.int64)
-        tails = read_only(np.empty((0, self.dim, self.dim))) if self.tails is None else self.tails
+        tails = read_only(np.empty((0, *self.roots.shape[1:]))) if self.tails is None else self.tails
         model = (self.estimates, self.roots, tails, self.thresholds, self.optimistic, self.exploit)
         layered_arms(sets.contexts, sets.available, *model, probabilities, layers)
         return layers
@@ -373,7 +359,7 @@ class Layered(FittedSampler):
 
 @kind("baseline")
 @dataclass(frozen=True, kw_only=True)
-class Baseline:
+class Baseline(SetSampler):
     """The arm that the request names, with probability 1; mostly the ``main`` part of a first policy's blend.
 
     >>> from rareswitch.design import Uniform
@@ -383,8 +369,7 @@ class Baseline:
     [0.05, 0.95]
     """
 
-    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
-        sets = context_sets(contexts, available)
+    def of_sets(self, sets: Sets) -> FloatArray:
         if sets.baseline is None:
             raise ParameterError(
                 "baseline must be named for every decision of this policy, which plays it but for a share of "
@@ -393,7 +378,7 @@ class Baseline:
             )
         probabilities = np.zeros(sets.available.shape)
         probabilities[np.arange(len(sets.baseline)), sets.baseline] = 1.0
-        return probabilities[0] if sets.single else probabilities
+        return probabilities
 
 
 def with_baseline(sets: Sets, baseline: ArrayLike | None) -> Sets:
@@ -429,7 +414,7 @@ def _places(sets: Sets, baseline: ArrayLike) -> IntArray:
 
 @kind("blend")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Blend:
+class Blend(SetSampler):
     """``explorer`` with probability ``share``, else ``main``: a floor under the propensities of all that it may play.
 
     >>> from rareswitch.design import Uniform
@@ -449,14 +434,13 @@ class Blend:
                 raise ParameterError(f"{name} must be a sampler with a method probabilities.")
         vars(self).update(share=number("share", self.share, low=0.0, high=1.0))
 
-    def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
-        sets = context_sets(contexts, available)
-        many = sets._replace(single=False) if sets.single else sets
-        mixed = self.main.probabilities(many)
-        if self.share > 0.0:
-            main, mixed = mixed, np.empty(sets.available.shape)
-            blend(main, self.explorer.probabilities(many), self.share, mixed)
-        return mixed[0] if sets.single else mixed
+    def of_sets(self, sets: Sets) -> FloatArray:
+        main = self.main.probabilities(sets)
+        if self.share == 0.0:
+            return main
+        mixed = np.empty(sets.available.shape)
+        blend(main, self.explorer.probabilities(sets), self.share, mixed)
+        return mixed
 
 
 def samplers_in(sampler: Sampler) -> Iterator[Sampler]:

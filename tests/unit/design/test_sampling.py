@@ -62,7 +62,7 @@ HALF, ALL = np.array([0.5, 0.5]), np.array([1.0])
         (lambda: MixedArgmax(weights=ALL, matrices=MATRIX[None], g_optimal_share=1.5), ParameterError, "g_optimal_sh"),
         (lambda: Argmax(np.array([[0.0, 1.0], [0.0, 0.0]])), ShapeError, "symmetric"),
         (lambda: MixedArgmax(weights=ALL, matrices=MATRIX), ShapeError, r"\(m, dim, dim\)"),
-        (lambda: Argmax(MATRIX).probabilities(np.ones((4, 2))), ShapeError, "for 3 dimensions; got contexts of 2"),
+        (lambda: Argmax(MATRIX).probabilities(np.ones((4, 2))), ShapeError, "for 3 features; got contexts of 2"),
         (lambda: Softmax(MATRIX, -1.0), ParameterError, "exponent"),
         (lambda: GOptimal(tol=0.0), ParameterError, "tol"),
     ],
