@@ -14,7 +14,7 @@ from functools import lru_cache
 from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 
@@ -128,27 +128,40 @@ def _synchronize(path: Path) -> None:
         os.close(handle)
 
 
+@contextmanager
+def _readable(path: str | Path) -> Iterator[BinaryIO]:
+    """A regular file to read; what is wrong with the file itself is raised with its name."""
+    try:
+        # a pipe would wait for its writer, and a device has no end
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
+            yield file
+    except InputError:
+        raise
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FileFormatError(
+            f"{path}: not a whole gzip file ({error!s:.100}). It may be cut short; copy it again."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: not a text in UTF-8 ({error.reason}). Convert it.") from error
+    except (OSError, ValueError) as error:  # a ValueError is of a name that no file can have
+        raise FileFormatError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+
+
 def read_whole(path: str | Path) -> bytes:
     """The content of a regular file, unless it is larger than anything written here.
 
-    No more is read than the file had when it was opened: devices and what only looks like a file have no end.
+    No more is read than the file had when it was opened: what only looks like a file has no end.
     """
-    try:
-        # a pipe would wait for its writer
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            status = os.fstat(file.fileno())
-            regular, size = stat.S_ISREG(status.st_mode), status.st_size
-            data = file.read(size + 1) if regular and size <= _LARGEST else b""
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileFormatError(f"{path}: cannot be read ({reason}).") from error
-    if not regular:
-        raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
-    if size > _LARGEST:
-        raise FileFormatError(f"{path}: such a file has at most {_LARGEST} bytes; this one has {size}.")
-    if len(data) > size:
-        raise FileFormatError(f"{path}: cannot be read (it grows while it is read). Name a file that is complete.")
-    return data
+    with _readable(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > _LARGEST:
+            raise FileFormatError(f"{path}: such a file has at most {_LARGEST} bytes; this one has {size}.")
+        data = file.read(size + 1)
+        if len(data) > size:
+            raise FileFormatError(f"{path}: cannot be read (it grows while it is read). Name a file that is complete.")
+        return data
 
 
 class _Lines(TextIOWrapper):
@@ -192,33 +205,12 @@ class _Unzipped(gzip.GzipFile):
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[TextIO]:
-    """A text file to read; what is wrong with the file itself is raised with its name.
-
-    A name that ends in ``.gz`` is that of a compressed one.
-    """
-    try:
-        with ExitStack() as held:
-            # a pipe would wait for its writer, and a device has no end
-            raw: Any = held.enter_context(
-                open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
-            )
-            if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
-                raise FileFormatError(f"{path}: cannot be read (it is a device or a pipe). Name a regular file.")
-            if str(path).endswith(".gz"):
-                raw = held.enter_context(_Unzipped(raw, path))
-            yield held.enter_context(_Lines(raw, path))
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FileFormatError(
-            f"{path}: not a whole gzip file ({error!s:.100}). It may be cut short; copy it again."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path}: not a text in UTF-8 ({error.reason}). Convert it.") from error
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except ValueError as error:  # a name that no file can have
-        if isinstance(error, InputError):
-            raise
-        raise FileFormatError(f"{path}: cannot be read ({error!s:.60}).") from error
+    """A text file to read; a name that ends in ``.gz`` is that of a compressed one."""
+    with ExitStack() as held:
+        raw: Any = held.enter_context(_readable(path))
+        if str(path).endswith(".gz"):
+            raw = held.enter_context(_Unzipped(raw, path))
+        yield held.enter_context(_Lines(raw, path))
 
 
 @lru_cache(maxsize=64)

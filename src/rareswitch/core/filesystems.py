@@ -4,8 +4,9 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -117,33 +118,27 @@ def _matching_urls(pattern: str) -> list[str]:
         return [pattern] if target.is_file else []
     while set("*[") & set(fixed):
         fixed = fixed[: fixed.rindex("/", 0, -1) + 1]
-    wanted = re.compile("/".join(map(_expression, rest.split("/"))).replace("(.*)/", "(.*/)?"))
     with _reaching(pattern, folder=f"{scheme}://{fixed}{mark}{query}") as (system, inner):
         try:
             every = system.get_file_info(FileSelector(inner, recursive=True))
         except FileNotFoundError:
             return []
-    return [
-        f"{scheme}://{entry.path}{mark}{query}" for entry in every if entry.is_file and wanted.fullmatch(entry.path)
-    ]
+    wanted = rest.split("/")
+    paths = [entry.path for entry in every if entry.is_file and _matches(entry.path.split("/"), wanted)]
+    return [f"{scheme}://{path}{mark}{query}" for path in paths]
 
 
-def _expression(step: str) -> str:
-    r"""What a step of a pattern matches, as a regular expression.
+def _matches(steps: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the steps of a path are those of a pattern.
 
-    >>> _expression("part-[!0]*.parquet")
-    'part\\-[^0][^/]*\\.parquet'
+    >>> _matches(["logs", "2026", "part-1.parquet"], ["logs", "**", "part-[!0]*.parquet"])
+    True
     """
-    if step == "**":
-        return "(.*)"
-    parts = re.findall(r"\*+|\[!?\]?[^\]]*\]|.", step)
-    return "".join("[^/]*" if part[0] == "*" else _one_of(part) if len(part) > 1 else re.escape(part) for part in parts)
-
-
-def _one_of(letters: str) -> str:
-    """``[a-c]`` or ``[!a-c]`` as a regular expression."""
-    inner = re.sub(r"[\\\[^]", r"\\\g<0>", letters[1:-1])
-    return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+    if not pattern or not steps:
+        return not steps and {*pattern} <= {"**"}
+    if pattern[0] == "**":
+        return _matches(steps, pattern[1:]) or _matches(steps[1:], pattern)
+    return fnmatchcase(steps[0], pattern[0]) and _matches(steps[1:], pattern[1:])
 
 
 @contextmanager

@@ -37,6 +37,8 @@ _RANK = 1e-13
 #: Candidates whose values differ by less than this, relative to the largest, are equally good.
 TIE = 1e-9
 T = TypeVar("T")
+#: What adds up of an expansion.
+_EXPANDED = ("value", "gradient", "curvature", "held_out")
 
 
 @kind("expansion")
@@ -76,23 +78,11 @@ class Expansion:
         return np.array_equal(self.point, other.point) and len(self.held_out) == len(other.held_out)
 
     def __add__(self, other: Self) -> Self:
-        return _derived(
-            self,
-            value=self.value + other.value,
-            gradient=self.gradient + other.gradient,
-            curvature=self.curvature + other.curvature,
-            held_out=self.held_out + other.held_out,
-        )
+        return _derived(self, **{name: getattr(self, name) + getattr(other, name) for name in _EXPANDED})
 
     def scaled(self, weight: float) -> Self:
         """That of rows which count ``weight`` times."""
-        return _derived(
-            self,
-            value=weight * self.value,
-            gradient=weight * self.gradient,
-            curvature=weight * self.curvature,
-            held_out=weight * self.held_out,
-        )
+        return _derived(self, **{name: weight * getattr(self, name) for name in _EXPANDED})
 
 
 @kind("stats")

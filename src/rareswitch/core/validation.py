@@ -18,10 +18,10 @@ from rareswitch.core.codec import kind
 from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lanes import compiled
 
-__all__ = ["EXACT", "LARGEST_PARAMETER", "LARGEST_SCALE", "BoolArray", "ContextSets", "FloatArray", "IntArray", "Sets"]
-__all__ += ["SetsLike", "context_sets", "finite_array", "flag", "frozen", "number", "one_of", "owned", "parameters"]
-__all__ += ["probability_vector", "read_only", "sealed", "set_size", "sets_of", "summable", "symmetric_matrices"]
-__all__ += ["unit_ball", "unmasked", "vector", "whole"]
+__all__ = ["EXACT", "LARGEST_PARAMETER", "LARGEST_SCALE", "BoolArray", "ContextSets", "FloatArray", "IntArray"]
+__all__ += ["Sets", "SetsLike", "arm_flags", "context_sets", "finite_array", "flag", "frozen", "number", "one_of"]
+__all__ += ["owned", "parameters", "probability_vector", "read_only", "sealed", "set_size", "sets_of", "summable"]
+__all__ += ["symmetric_matrices", "unit_ball", "unmasked", "vector", "whole"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -114,19 +114,7 @@ def context_sets(contexts: Any, available: ArrayLike | None = None) -> Sets:
     array = read_only(array)
     if available is None:
         return Sets(array, _available(arms) if n == 1 else read_only(np.ones((n, arms), dtype=np.bool_)), single)
-    unmasked("available", available, "Say of every arm whether it is available: alive.filled(False).")
-    try:
-        mask = np.asarray(available)
-    except ValueError:
-        raise ShapeError("available must have one flag for each arm; got rows of different lengths.") from None
-    if mask.dtype != np.bool_:
-        raise ShapeError(
-            f"available must be an array of booleans; got dtype {mask.dtype}. Convert it with .astype(bool)."
-        )
-    expected = (arms,) if single else (n, arms)
-    if mask.shape != expected:
-        raise ShapeError(f"available must have shape {expected}, one flag for each arm; got {mask.shape}.")
-    mask = np.ascontiguousarray(mask.reshape(n, arms))
+    mask = arm_flags("available", available, (arms,) if single else (n, arms)).reshape(n, arms)
     if not mask.any(axis=1).all():
         dead = np.flatnonzero(~mask.any(axis=1))
         raise EmptySetError(
@@ -134,6 +122,22 @@ def context_sets(contexts: Any, available: ArrayLike | None = None) -> Sets:
             "Drop such sets."
         )
     return Sets(array, read_only(mask), single)
+
+
+def arm_flags(name: str, value: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
+    """A flag for each arm, in an array of this shape."""
+    unmasked(name, value, f"Say it of every arm: {name}.filled(False).")
+    try:
+        flags = np.asarray(value)
+    except ValueError:
+        raise ShapeError(f"{name} must have one flag for each arm; got rows of different lengths.") from None
+    if flags.dtype != np.bool_ or flags.shape != shape:
+        raise ShapeError(
+            f"{name} must be booleans of shape {shape}, one flag for each arm; got {flags.dtype} of shape "
+            f"{flags.shape}. Convert other types with .astype(bool).",
+            parameter=name,
+        )
+    return np.ascontiguousarray(flags)
 
 
 @lru_cache(maxsize=64)
@@ -377,13 +381,10 @@ class ContextSets:
     available: BoolArray
 
     def __post_init__(self) -> None:
-        ready = type(self.contexts) is np.ndarray
-        contexts = self.contexts if ready else finite_array("contexts", self.contexts)
-        if contexts.ndim != 3:
-            raise ShapeError(
-                f"contexts must be (sets, arms, dim); got {contexts.shape}. For one set pass contexts[None]."
-            )
-        checked = context_sets(contexts, self.available)
+        checked = context_sets(self.contexts, self.available)
+        if checked.single:
+            shape = checked.contexts.shape[1:]
+            raise ShapeError(f"contexts must be (sets, arms, dim); got {shape}. For one set pass contexts[None].")
         vars(self).update(contexts=checked.contexts, available=checked.available)
 
     @classmethod

@@ -15,6 +15,7 @@ from rareswitch.core import (
     KeyArray,
     Sets,
     SetsLike,
+    arm_flags,
     context_sets,
     finite_array,
     id_keys,
@@ -256,14 +257,8 @@ class DecisionLog:
     def _offered(self, arm_indices: IntArray, contexts: FloatArray | None) -> BoolArray:
         count = len(arm_indices)
         if self.available is not None:
-            unmasked("available", self.available, "Say of every arm whether it is available: .filled(False).")
-            available = np.asarray(self.available)
-            wanted = (count, available.shape[-1] if contexts is None else contexts.shape[1])
-            if available.dtype != np.bool_ or available.shape != wanted:
-                raise ShapeError(
-                    f"available must be booleans of shape {wanted}; got {available.dtype} of shape {available.shape}."
-                )
-            return owned(available)
+            wanted = (count, np.shape(self.available)[-1] if contexts is None else contexts.shape[1])
+            return owned(arm_flags("available", self.available, wanted))
         widths = [np.shape(column)[1] for column in (contexts, self.behavior_probs, self.codes) if np.ndim(column) > 1]
         width = max(1, len(self.arms) if self.arms is not None else int(arm_indices.max()) + 1)
         return sealed(np.ones((count, widths[0] if widths else width), dtype=np.bool_))

@@ -127,7 +127,7 @@ class SetSampler(ABC):
 
     def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         sets = context_sets(contexts, available) if self.dim is None else sets_of(self.dim, contexts, available)
-        return self.of_sets(sets._replace(single=False))[0] if sets.single else self.of_sets(sets)
+        return self.of_sets(sets.part(slice(None)))[0] if sets.single else self.of_sets(sets)
 
     @abstractmethod
     def of_sets(self, sets: Sets) -> FloatArray:

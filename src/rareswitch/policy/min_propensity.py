@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, kind, number, sealed, unmasked
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.core import BoolArray, FloatArray, IntArray, Sets, arm_flags, kind, number, sealed
+from rareswitch.errors import ParameterError
 from rareswitch.policy.samplers import raise_to
 
 __all__ = ["MinPropensity", "least_probability"]
@@ -101,14 +101,7 @@ class MinPropensity:
                 f"needs their positions: booleans of shape {shape}. Requests of records, and experiments, take them "
                 "from the ids of arms."
             )
-        unmasked("protected", protected, "Say of every arm whether it is protected: protected.filled(False).")
-        try:
-            mask = np.asarray(protected)
-        except ValueError:
-            raise ShapeError("protected must have one flag for each arm; got rows of different lengths.") from None
-        if mask.dtype != np.bool_ or mask.shape != shape:
-            raise ShapeError(f"protected must be booleans of shape {shape}; got {mask.dtype} of shape {mask.shape}.")
-        return np.ascontiguousarray(mask.reshape(sets.available.shape))
+        return arm_flags("protected", protected, shape).reshape(sets.available.shape)
 
 
 def least_probability(name: str, value: float) -> float:

@@ -130,7 +130,7 @@ def function(t: int) -> Any:
     [
         (lambda: SequenceWorld.from_array(X[0]), ShapeError, r"contexts must be \(sets, arms, dim\)"),
         (lambda: SequenceWorld.from_array(1.5 * X), ContextNormError, "norm at most 1; arm"),
-        (lambda: SequenceWorld.from_array(X, np.ones((50, 3), dtype=bool)), ShapeError, "available must have shape"),
+        (lambda: SequenceWorld.from_array(X, np.ones((50, 3), dtype=bool)), ShapeError, "available must be booleans"),
         (lambda: SequenceWorld.from_array(X, hidden=[1.0, 0.0]), ShapeError, r"hidden must have shape \(3,\)"),
         (lambda: SequenceWorld.from_array(X, hidden=[1.0, 1.0, 0.0]), ParameterError, "norm at most 1; got 1.41421"),
         (lambda: SequenceWorld.from_function(function, rounds=0), ParameterError, "rounds must be at least 1"),
