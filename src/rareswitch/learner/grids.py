@@ -39,7 +39,7 @@ class StaticGrid(Clock):
     ends: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        ends = tuple(whole("a batch end", end) for end in self.ends)
+        ends = tuple(whole("a batch end", end, high=None) for end in self.ends)
         if not ends or any(a >= b for a, b in pairwise(ends)):
             raise ParameterError(f"batch ends must be at least one and strictly increasing; got {list(self.ends)}.")
         vars(self).update(ends=ends)
@@ -162,7 +162,7 @@ def loglog_batches(horizon: int) -> int:
     >>> [loglog_batches(t) for t in (2, 4, 16, 17, 256, 10**6)]
     [1, 1, 2, 3, 3, 5]
     """
-    whole("horizon", horizon, low=2)
+    whole("horizon", horizon, low=2, high=None)
     batches = 1
     while 2 ** (2**batches) < horizon:
         batches += 1
@@ -250,7 +250,7 @@ def _static(ends: Iterable[float], horizon: int) -> StaticGrid:
 
 
 def _check(horizon: int, policies: int) -> None:
-    whole("horizon", horizon, low=2)
+    whole("horizon", horizon, low=2, high=None)
     whole("policies", policies, high=min(horizon, MOST_UPDATES))
 
 

@@ -98,7 +98,7 @@ def growing_grid(horizon: int, policies: int) -> StaticGrid:
     >>> growing_grid(1000, 3).ends
     (9, 102, 1000)
     """
-    whole("policies", policies, high=min(whole("horizon", horizon, low=2), MOST_BATCHES))
+    whole("policies", policies, high=min(whole("horizon", horizon, low=2, high=None), MOST_BATCHES))
     powers = range(1, policies + 1)
     low, high = 1.0, horizon ** (1.0 / policies) * (1.0 + 1e-9)  # the last batch alone is no longer than T
     while low < (ratio := (low + high) / 2.0) < high:  # bisection, to the last bit

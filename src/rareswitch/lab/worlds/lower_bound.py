@@ -238,7 +238,7 @@ def switch_lower_bound(*, horizon: int, dim: int, switches: float) -> float:
     >>> round(switch_lower_bound(horizon=10**6, dim=2, switches=10), 1)
     26.2
     """
-    whole("horizon", horizon)
+    whole("horizon", horizon, high=None)
     whole("dim", dim)
     number("switches", switches, low=0.0, open_low=True)
     log = math.log(horizon)  # of a whole number of any size
@@ -256,5 +256,5 @@ def theorem_range(*, horizon: int, dim: int) -> tuple[float, float] | None:
     >>> theorem_range(horizon=10**420, dim=2)
     (40.0, 40.29...)
     """
-    most = whole("dim", dim) * math.log(whole("horizon", horizon)) / 48
+    most = whole("dim", dim) * math.log(whole("horizon", horizon, high=None)) / 48
     return (20.0 * dim, most) if most >= 20 * dim else None
