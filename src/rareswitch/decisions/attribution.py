@@ -19,7 +19,7 @@ from rareswitch.core import (
 )
 from rareswitch.errors import NonFiniteError, ParameterError, ShapeError
 
-__all__ = ["attributed", "clip_bounds", "clipped", "deduplicate", "row_hashes"]
+__all__ = ["clip_bounds", "clipped", "deduplicate", "row_hashes"]
 
 #: Times are at most this far from 1970, in seconds, where years have four digits.
 LATEST = 6e10
@@ -154,61 +154,6 @@ def in_seconds(name: str, times: Any, count: int) -> FloatArray:
     return seconds
 
 
-class Attributed(NamedTuple):
-    """What counts of some decisions."""
-
-    #: (n,) what each earned; NaN where it does not count.
-    rewards: FloatArray
-    #: (n,) those that count.
-    known: BoolArray
-    #: (n,) those whose window is still open, even if their reward is there.
-    waiting: BoolArray
-    #: (n,) those whose reward came after the window, where no default stands for it.
-    expired: BoolArray
-
-
-def attributed(
-    rewards: FloatArray,
-    *,
-    times: FloatArray | None = None,
-    reward_times: FloatArray | None = None,
-    window: float | None = None,
-    now: float | np.datetime64 | None = None,
-    default: float | None = None,
-) -> Attributed:
-    """What counts of rewards (n,), NaN where none came.
-
-    Parameters
-    ----------
-    times, reward_times
-        (n,) when decisions were made and rewards came, in seconds since 1970; for a window only.
-    window, now, default
-        As :meth:`~rareswitch.learner.Learner.summarize` takes them.
-
-    Examples
-    --------
-    A decision that waits, one whose reward came in time, and one whose reward came late:
-
-    >>> rewards = np.array([1.0, 1.0, 1.0])
-    >>> times, late = np.array([90.0, 0.0, 0.0]), np.array([95.0, 5.0, 80.0])
-    >>> attributed(rewards, times=times, reward_times=late, window=60.0, now=100.0, default=0.0).rewards.tolist()
-    [nan, 1.0, 0.0]
-    """
-    known = ~np.isnan(rewards)
-    waiting = expired = np.zeros(len(rewards), dtype=np.bool_)
-    if window is None and now is not None:
-        raise ParameterError("now says when an attribution window is looked at, and there is none: give window too.")
-    if window is not None:
-        waiting, expired = _outside(times, reward_times, number("window", window, low=0.0), now)
-        expired &= known & ~waiting
-        known &= ~waiting & ~expired
-    if default is not None:
-        absent = ~known & ~waiting
-        rewards = np.where(absent, number("default", default, low=-LARGEST_SCALE, high=LARGEST_SCALE), rewards)
-        known, expired = known | absent, expired & False
-    return Attributed(rewards if known.all() else np.where(known, rewards, np.nan), known, waiting, expired)
-
-
 def clipped(rewards: FloatArray, clip: tuple[float, float] | None) -> tuple[FloatArray, BoolArray]:
     """Rewards (n,), NaN where none counts, held between two bounds, and which of them lay outside (n,).
 
@@ -241,7 +186,7 @@ def clip_bounds(value: Any) -> tuple[float, float]:
     return low, high
 
 
-def _outside(
+def outside(
     times: FloatArray | None, reward_times: FloatArray | None, window: float, now: float | np.datetime64 | None
 ) -> tuple[BoolArray, BoolArray]:
     """Which decisions are younger than the window, and which rewards came after it."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rareswitch.core import (
+    LARGEST_SCALE,
     BoolArray,
     FloatArray,
     IntArray,
@@ -19,20 +20,23 @@ from rareswitch.core import (
     context_sets,
     finite_array,
     id_keys,
+    number,
     owned,
     sealed,
     summable,
     unmasked,
 )
-from rareswitch.decisions.attribution import attributed, deduplicate, in_seconds, known_rewards, row_hashes
-from rareswitch.errors import BatchError, EmptySetError, NonFiniteError, ParameterError, ShapeError, several
+from rareswitch.decisions.attribution import deduplicate, in_seconds, known_rewards, outside, row_hashes
+from rareswitch.errors import BatchError, EmptySetError, ParameterError, ShapeError, several
 from rareswitch.policy import Decisions, Policy
 
-__all__ = ["Column", "DecisionLog", "chosen_arms", "key_order"]
+__all__ = ["CERTAIN", "Column", "DecisionLog", "chosen_arms", "key_order"]
 
 N = TypeVar("N", bound=np.generic)
 #: Numbers, one for each decision, None where one is not known.
 Column: TypeAlias = ArrayLike | Sequence[float | None]
+#: The largest propensity: sums of shares may exceed 1 by rounding.
+CERTAIN = 1.0 + 1e-9
 #: Columns with an entry for each decision, and of these the ones with an entry for each of its arms.
 COLUMNS = (
     *("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines"),
@@ -139,9 +143,9 @@ class DecisionLog:
         rows = np.arange(count)
         if count == 0:
             raise EmptySetError("a log needs one decision at least; got none.")
-        propensities = _numbers("propensities", self.propensities, count)
+        propensities = _finite("propensities", self.propensities, (count,))
         _refuse(
-            ~((propensities > 0.0) & (propensities <= 1.0)),
+            ~((propensities > 0.0) & (propensities <= CERTAIN)),
             "propensities must be above 0 and at most 1",
             lambda at: (
                 f"has {propensities[at]:g}. What was never chosen cannot be in a log; where propensities are "
@@ -216,29 +220,18 @@ class DecisionLog:
         <decision log: 3 decisions, 2 rewarded, 1 batch, at most 2 arms>
         """
         sets = context_sets(contexts, available)
-        arms, count = chosen_arms(sets, decisions), len(sets.contexts)
-        if arms.min() < 0 or arms.max() >= sets.available.shape[1]:
-            raise ShapeError(
-                f"a decision names an arm outside of 0 … {sets.available.shape[1] - 1}: these are other sets."
-            )
-        rows = np.arange(count)
-        if not sets.available[rows, arms].all():
-            raise ShapeError("a decision names an arm that is not available: these are not the sets it was made on.")
         values: Any = rewards if isinstance(rewards, (list, tuple)) or np.ndim(rewards) else [rewards]  # type: ignore[arg-type]
-        log = cls.checked(
-            arm_indices=owned(arms.astype(np.int64, copy=False)),
-            propensities=np.array(decisions.propensities, ndmin=1),
-            rewards=known_rewards(values, count),
-            available=owned(sets.available),
-            contexts=owned(summable("contexts", sets.contexts)),
-            features=sets.contexts[rows, arms],
+        return cls(
+            arm_indices=chosen_arms(sets, decisions),
+            propensities=np.atleast_1d(decisions.propensities),
+            rewards=values,
+            available=sets.available,
+            contexts=sets.contexts,
             ids=np.atleast_2d(decisions.ids),
-            times=_seconds("times", times, count),
-            reward_times=_seconds("reward_times", reward_times, count),
+            times=times,
+            reward_times=reward_times,
             batch_names=(decisions.policy_id,),
         )
-        _refuse_repeated(log.ids, log.batches)
-        return log
 
     @classmethod
     def checked(cls, **columns: Any) -> Self:
@@ -370,15 +363,30 @@ class DecisionLog:
     ) -> Self:
         """The same decisions with the rewards that count, as :meth:`~rareswitch.learner.Learner.summarize` counts them.
 
+        A decision younger than the window waits; a reward that came after it has expired, where no default stands for
+        it.
+
         >>> log = DecisionLog(propensities=[1.0] * 2, features=[[1.0]] * 2, rewards=[1.0, 1.0], times=[0.0, 90.0])
         >>> log.attributed(window=60.0, now=100.0).rewards.tolist()
         [1.0, nan]
         """
         if window is None and now is None and default is None:
             return self
-        when = {"times": self.times, "reward_times": self.reward_times}
-        counted = attributed(self.rewards, **when, window=window, now=now, default=default)
-        columns = {"rewards": counted.rewards, "waiting": counted.waiting, "expired": counted.expired}
+        if window is None and now is not None:
+            raise ParameterError(
+                "now says when an attribution window is looked at, and there is none: give window too."
+            )
+        rewards, known, none = self.rewards, ~np.isnan(self.rewards), np.zeros(len(self), dtype=np.bool_)
+        waiting = expired = none
+        if window is not None:
+            waiting, late = outside(self.times, self.reward_times, number("window", window, low=0.0), now)
+            expired = late & known & ~waiting
+            known = known & ~waiting & ~expired
+        if default is not None:
+            absent = ~known & ~waiting
+            rewards = np.where(absent, number("default", default, low=-LARGEST_SCALE, high=LARGEST_SCALE), rewards)
+            known, expired = known | absent, none
+        columns = {"rewards": np.where(known, rewards, np.nan), "waiting": waiting, "expired": expired}
         return self.checked(**vars(self) | columns)
 
     def without_offers(self) -> Self:
@@ -557,21 +565,6 @@ def _whole(name: str, values: ArrayLike, count: int | None = None) -> IntArray:
         many = "" if count is None else f"{count} "
         raise ShapeError(f"{name} must be {many}whole numbers, one for each decision; got {values!r:.60}.")
     return sealed(column.astype(np.int64))
-
-
-def _numbers(name: str, values: ArrayLike, count: int) -> FloatArray:
-    """Numbers, one for each decision."""
-    unmasked(name, values, "Leave these decisions out.")
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(f"{name} must be numbers, one for each decision; got {values!r:.60}.") from None
-    if column.shape != (count,):
-        raise ShapeError(f"{name} must be {count} numbers, one for each decision; got shape {column.shape}.")
-    if not np.isfinite(column).all():
-        at = int(np.flatnonzero(~np.isfinite(column))[0])
-        raise NonFiniteError(f"{name} must be finite; row {at} (the first is 0) has {column[at]}.")
-    return owned(column)
 
 
 def _seconds(name: str, values: Column | None, count: int) -> FloatArray | None:

@@ -31,7 +31,7 @@ from rareswitch.core import (
     text_keys,
     whole,
 )
-from rareswitch.decisions import DecisionLog, row_hashes
+from rareswitch.decisions import CERTAIN, DecisionLog, row_hashes
 from rareswitch.errors import FileFormatError, InputError
 from rareswitch.learner import Learner
 
@@ -370,7 +370,7 @@ class Block(NamedTuple):
     def propensities(self) -> FloatArray:
         """(n,) above 0, and at most 1."""
         values = numbers_of(self.batch.column("propensity"), np.float64)
-        bad = ~((values > 0.0) & (values <= 1.0))
+        bad = ~((values > 0.0) & (values <= CERTAIN))
         self.refuse(bad, lambda at: f"has the propensity {values[at]}", "It must be above 0 and at most 1.")
         return read_only(values)
 

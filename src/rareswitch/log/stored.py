@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
-from rareswitch.decisions import DecisionLog
+from rareswitch.decisions import CERTAIN, DecisionLog
 from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
@@ -193,7 +193,7 @@ class StoredLog:
         contexts = np.zeros((*available.shape, self.dim))
         contexts[available] = np.frombuffer(b"".join(offers.contexts), "<f8").reshape(-1, self.dim)
         other = contexts[np.arange(len(log)), offers.arm_indices] != log.features
-        unlikely = ~((log.propensities > 0.0) & (log.propensities <= 1.0))
+        unlikely = ~((log.propensities > 0.0) & (log.propensities <= CERTAIN))
         self._refuse_changed(other.any(axis=1) | unlikely | ~np.isfinite(contexts).all(axis=(1, 2)), offers)
         codes = None
         if any(offers.names):
