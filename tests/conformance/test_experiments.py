@@ -257,4 +257,4 @@ def test_of_two_that_activate_the_same_one_does(begin: Begin) -> None:
         outcomes = list(pool.map(lambda order: trial.activate(*order), [ids, ids[::-1]] * 2))
     assert sum(outcome.decisions - outcome.repeated for outcome in outcomes) == 40
     assert (trial.status().batches[0].rewarded, trial.status().deferred) == (40, 0)
-    assert len({row.key for _, page in trial.store.rows(0, trial.store.marks()) for row, _ in page}) == 40
+    assert len({row.key for page in trial.store.rows(0, trial.store.marks()) for row, _ in page}) == 40

@@ -137,7 +137,7 @@ class Journal:
 
 def look(trial: Experiment, journal: Journal, found: Findings) -> None:
     """Compare what is kept with what was asked for and acknowledged; audit all of it; read all versions."""
-    kept = [row for _, page in trial.store.rows(0, trial.store.marks()) for row in page]
+    kept = [row for page in trial.store.rows(0, trial.store.marks()) for row in page]
     decisions = {int(decision.id): (decision, rewards) for decision, rewards in kept}
     found.doubled += len(kept) - len(decisions)
     answered = [one for (choices,) in journal.read("decided") for one in choices]

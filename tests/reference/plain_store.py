@@ -123,5 +123,5 @@ class PlainStore:
         rows = [row for row, _ in self._upto(upto) if row.version == version and row.contexts is not None]
         return [(row.key, row.contexts or b"") for row in sorted(rows, key=lambda row: row.rank)]
 
-    def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
-        yield upto.decisions, self._upto(upto)[after:]
+    def rows(self, after: int, upto: Marks) -> Iterator[list[tuple[DecisionRow, list[RewardRow]]]]:
+        yield self._upto(upto)[after:]

@@ -337,7 +337,7 @@ def copy_experiment(
             store.end(ended)
         marks, done = trial.store.marks(), 0
         total = trial.store.totals().deferred + sum(count.decisions for count in trial.store.counts(marks))
-        for _, page in trial.store.rows(EARLIEST, marks):
+        for page in trial.store.rows(EARLIEST, marks):
             store.add_decisions([row for row, _ in page])
             store.add_rewards([reward for _, rewards in page for reward in rewards])
             done += len(page)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rareswitch.core import FloatArray, IntArray
+from rareswitch.core import FloatArray, IntArray, whole
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.log.tables import estimate_propensities, estimating
@@ -50,13 +50,12 @@ def from_obp(
     <decision log: 2 decisions, 2 rewarded, 1 batch, at most 3 arms>
     """
     estimate = estimating(propensities)
-    rounds, arms = (_count(feedback, name) for name in ("n_rounds", "n_actions"))
-    action = _column(feedback, "action", rounds, whole=True)
+    rounds, arms = (whole(f"feedback['{name}']", _needed(feedback, name)) for name in ("n_rounds", "n_actions"))
+    action = _column(feedback, "action", rounds)
     if ((action < 0) | (action >= arms)).any():
         at = int(np.flatnonzero((action < 0) | (action >= arms))[0])
         raise ParameterError(f"action must be from 0 to {arms - 1}; round {at} (the first is 0) has {action[at]}.")
-    reward = _column(feedback, "reward", rounds).astype(np.float64)
-    where = _column(feedback, "position", rounds, whole=True) if feedback.get("position") is not None else None
+    where = _column(feedback, "position", rounds) if feedback.get("position") is not None else None
     columns: dict[str, Any] = {"arm_indices": action, "arms": tuple(map(str, range(arms)))}
     if feedback.get("pi_b") is not None:
         columns["behavior_probs"] = _probabilities(feedback["pi_b"], rounds, arms, where)
@@ -66,7 +65,7 @@ def from_obp(
         columns["contexts"] = _crossed(feedback, rounds, arms)
     columns["estimated"] = str(feedback.get("estimated") or "")
     score = _score(feedback, rounds, action, columns.get("behavior_probs"), estimate=estimate)
-    made = DecisionLog(propensities=score, rewards=reward, **columns)
+    made = DecisionLog(propensities=score, rewards=_needed(feedback, "reward"), **columns)
     if estimate:
         made = estimate_propensities(made, within=where, named="position")
     if position is None:
@@ -115,13 +114,6 @@ def to_obp(log: DecisionLog) -> dict[str, Any]:
     return feedback
 
 
-def _count(feedback: Feedback, name: str) -> int:
-    found = _needed(feedback, name)
-    if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or found < 1:
-        raise ParameterError(f"feedback['{name}'] must be a whole number from 1 on; got {found!r:.60}.")
-    return int(found)
-
-
 def _needed(feedback: Feedback, name: str) -> Any:
     if not isinstance(feedback, Mapping) or feedback.get(name) is None:
         held = ", ".join(map(str, feedback)) if isinstance(feedback, Mapping) else type(feedback).__name__
@@ -129,12 +121,12 @@ def _needed(feedback: Feedback, name: str) -> Any:
     return feedback[name]
 
 
-def _column(feedback: Feedback, name: str, rounds: int, *, whole: bool = False) -> NDArray[Any]:
+def _column(feedback: Feedback, name: str, rounds: int) -> IntArray:
     found = np.asarray(_needed(feedback, name))
-    if found.shape != (rounds,) or found.dtype.kind not in ("iu" if whole else "biuf"):
-        kind = "whole numbers" if whole else "numbers"
+    if found.shape != (rounds,) or found.dtype.kind not in "iu":
         raise ShapeError(
-            f"feedback['{name}'] must be {rounds} {kind}, one for each round; got {found.dtype} of shape {found.shape}."
+            f"feedback['{name}'] must be {rounds} whole numbers, one for each round; got {found.dtype} of shape "
+            f"{found.shape}."
         )
     return found
 
@@ -157,7 +149,7 @@ def _score(
     if estimate:
         return np.ones(rounds) if logging is None else logging[np.arange(rounds), action]
     if feedback.get("pscore") is not None:
-        return np.asarray(_column(feedback, "pscore", rounds), dtype=np.float64)
+        return np.asarray(feedback["pscore"])
     if logging is None:
         raise ParameterError(
             "feedback must have 'pscore' or 'pi_b', the probabilities with which its policy chose. Where they are not "

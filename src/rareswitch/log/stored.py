@@ -140,7 +140,7 @@ class StoredLog:
 
     def records(self, ids: KeyArray) -> list[KeptRecord | None]:
         """The records of decisions (n, 2), as far as they were kept."""
-        texts = self.store.records(key_bytes(ids))
+        texts = (None if stored is None else stored[0].record for stored in self.store.find(key_bytes(ids)))
         return [None if text is None else msgspec.json.decode(text, type=KeptRecord) for text in texts]
 
     def _slices(self, version: int, **size: int) -> Sequence[Slice]:

@@ -5,9 +5,9 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias, TypedDict, TypeVar, Unpack
@@ -44,7 +44,6 @@ V = TypeVar("V")
 #: How the key of a text id is written, of which the text itself is not kept.
 _KEY = re.compile("#[0-9a-f]{32}")
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.(\d{1,12}))?)?)\s?(Z|[+-]\d\d:?\d\d)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns of lists of numbers.
 LISTS = ("behavior_probs", "contexts", "features")
@@ -83,8 +82,8 @@ def read_csv(path: str | Path, *, columns: ColumnNames | None = None, **options:
           the probability with which it was chosen;
         - ``id``, ``time``, ``policy``, ``offered``, ``baseline``: may be missing. A time is in seconds since 1970 or in
           ISO 8601; each policy is a batch, in the order in which they first come; ``offered`` are the ids of the arms
-          that could be chosen, separated by ``|`` or in a list, all that occur by default; ``baseline`` is the arm
-          the caller would have shown;
+          that could be chosen, separated by ``|`` or in a list, in CSV as JSON, all that occur by default; ``baseline``
+          is the arm the caller would have shown;
         - ``features``, ``contexts``, ``behavior_probs``: may be missing. Lists, in CSV as JSON: the vector of the
           chosen arm; the vectors and the probabilities of all offered arms, in their order.
     where
@@ -424,22 +423,21 @@ def _by_id(arms: ArmRecords, key: str) -> dict[str, Mapping[str, TableCell]] | N
 
 
 def split(text: str) -> list[str]:
-    r"""Arms that were offered, separated by ``|``.
+    """Arms that were offered, separated by ``|``, or as a JSON list.
 
-    >>> split("red|blue"), split("a\\|b|c"), split("\\0")
-    (['red', 'blue'], ['a|b', 'c'], [''])
+    >>> split("red|blue"), split('["a|b", "c"]')
+    (['red', 'blue'], ['a|b', 'c'])
     """
-    parts = re.findall(r"((?:[^\\|]|\\.)+)(?:\||$)", text, flags=re.DOTALL) if "\\" in text else text.split("|")
-    return [
-        re.sub(r"\\(.)", lambda found: "" if found[1] == "0" else found[1], part, flags=re.DOTALL)
-        for part in parts
-        if part
-    ]
+    if text.startswith("[") and text.endswith("]"):
+        with suppress(ValueError):
+            return [str(name) for name in json.loads(text)]
+    return [name for name in text.split("|") if name]
 
 
 def _joined(names: Sequence[str]) -> str:
     """What :func:`split` reads."""
-    return "|".join(name.replace("\\", r"\\").replace("|", r"\|") or r"\0" for name in names)
+    text = "|".join(names)
+    return text if split(text) == [*names] else json.dumps(names, ensure_ascii=False)
 
 
 def _time(cell: TableCell) -> float:
@@ -522,20 +520,13 @@ def parse_ids(texts: Sequence[str]) -> KeyArray:
 
 
 def parse_time(text: str) -> float | None:
-    """A time in ISO 8601 as seconds since 1970, to the nearest float; None where it is none.
+    """A time in ISO 8601 as seconds since 1970, to the microsecond; None where it is none.
 
     >>> parse_time("1970-01-02T00:00:00.2500000Z"), parse_time("1970-01-01 01:00+01:00"), parse_time("soon")
     (86400.25, 0.0, None)
     """
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
-        return None
-    day, clock, fraction, zone = found.groups()
-    clock = clock.partition(".")[0]
     try:
-        moment = datetime.fromisoformat(f"{day}T{clock}{zone or 'Z'}") - _EPOCH
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    digits = fraction or "0"
-    unit = 10 ** len(digits)  # one division of whole numbers, which is rounded once
-    return float(((moment.days * 86400 + moment.seconds) * unit + int(digits)) / unit)
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / timedelta(seconds=1)

@@ -325,7 +325,7 @@ def _parts(store: Store, marks: Marks) -> Iterator[list[Kept]]:
     """The decisions in pieces of a size that fits into memory, with ids of one kind each."""
     waiting: list[Kept] = []
     size = 0
-    for _, some in store.rows(0, marks):
+    for some in store.rows(0, marks):
         for kept in some:
             row = kept[0]
             other = bool(waiting) and waiting[0][0].id.startswith('"') != row.id.startswith('"')

@@ -540,17 +540,6 @@ class Store(Database):
             stored |= self._read(partial(page, part=part))
         return [stored.get(key) for key in keys]
 
-    def records(self, keys: Sequence[bytes]) -> list[str | None]:
-        """The records of the requests of these decisions, as far as they were kept."""
-        texts: dict[bytes, str] = {}
-        for part in _parts(keys):
-            query = (
-                "SELECT d.key, r.record FROM rareswitch_decisions d JOIN rareswitch_records r ON r.seq = d.seq "
-                f"WHERE d.experiment = ? AND d.key IN ({', '.join('?' * len(part))})"
-            )
-            texts |= dict(self._rows(query, self.number, *part))
-        return [texts.get(key) for key in keys]
-
     def _decisions_of(self, connection: Connection, keys: Sequence[bytes]) -> list[DecisionRow]:
         """Those of these keys; they are not checked, as an audit shall see what is there."""
         query = (
@@ -672,12 +661,12 @@ class Store(Database):
                     raise damaged_row(self.name, "context set of decision", seq)
             yield [(row.key, row.contexts or b"") for row in rows]
 
-    def rows(self, after: int, upto: Marks) -> Iterator[tuple[int, list[tuple[DecisionRow, list[RewardRow]]]]]:
-        """All decisions after a sequence number, some at a time, with the number of the last of them: for exports."""
+    def rows(self, after: int, upto: Marks) -> Iterator[list[tuple[DecisionRow, list[RewardRow]]]]:
+        """All decisions after a sequence number, some at a time, with their rewards: for exports."""
         _ = self.number
         while page := self._read(partial(self._page, after=after, upto=upto)):
             after = page[-1][0]
-            yield after, [(row, rewards) for _, row, rewards in page]
+            yield [(row, rewards) for _, row, rewards in page]
 
     def _page(self, connection: Connection, after: int, upto: Marks) -> list[tuple[int, DecisionRow, list[RewardRow]]]:
         """Some decisions after a sequence number, each with its own and with its rewards in force at the mark."""

@@ -12,7 +12,7 @@ TOLD: dict[str, Any] = {"dim": 3, "horizon": 300, "policies": 4, "seed": 5, "now
 
 
 def content(trial: Experiment) -> list[Any]:
-    return [one for _, some in trial.store.rows(0, trial.store.marks()) for one in some]
+    return [one for some in trial.store.rows(0, trial.store.marks()) for one in some]
 
 
 def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None:

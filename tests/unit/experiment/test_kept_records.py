@@ -61,7 +61,7 @@ def test_records_are_not_kept_unless_they_are_asked_for() -> None:
     trial = begun(keep_records=False)
     choice = trial.decide(VISITORS[0], ARMS, id="one", now=0.0)
     assert choice.arm in ARMS
-    ((row, _),) = [kept for _, page in trial.store.rows(0, trial.store.marks()) for kept in page]
+    ((row, _),) = [kept for page in trial.store.rows(0, trial.store.marks()) for kept in page]
     assert row.record is None
     with pytest.raises(ParameterError, match="keep_records keeps records"):
         create("memory:", "vectors", dim=2, keep_records=True)

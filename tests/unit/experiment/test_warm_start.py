@@ -225,7 +225,7 @@ def test_a_baseline_is_kept_and_not_played() -> None:
     assert not trial.policy.needs_baseline
     played_on(trial, 0, 30, baseline=[3] * 30)
     trial.decide(WORLD.draw(1, seed=7, first=50).contexts[0], id="without")
-    rows = [row for _, some in trial.store.rows(0, trial.store.marks()) for row, _ in some]
+    rows = [row for some in trial.store.rows(0, trial.store.marks()) for row, _ in some]
     assert [row.baseline for row in rows] == [3] * 30 + [None]
     assert trial.audit(3).matches
     assert trial.verify().holds

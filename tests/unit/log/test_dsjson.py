@@ -107,11 +107,20 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "NaN": (json.dumps(line(_label_cost=float("nan"))), "line 2: no decision in JSON"),
     "a cost that is a text": (line(_label_cost="1"), "at `$._label_cost`"),
     "a cost beyond floats": (json.dumps(line()).replace("-0.5", "-1e999"), "at `$._label_cost`"),
-    "a negative probability": (line(_label_probability=-0.5, p=...), "line 2: the probability of the chosen action"),
-    "a probability of 0": (line(_label_probability=0, p=...), "line 2: the probability of the chosen action"),
-    "a probability above 1": (line(_label_probability=1.5, p=...), "line 2: the probability of the chosen action"),
-    "two probabilities": (line(_label_probability=0.5), "line 2: _label_probability is 0.5, and p says 0.8"),
-    "probabilities that do not sum to 1": (line(p=[0.8, 0.8, 0.8], _label_probability=...), "sum to 2.4"),
+    "a negative probability": (
+        line(_label_probability=-0.5, p=...),
+        "propensities must be above 0 and at most 1; row 1",
+    ),
+    "a probability of 0": (line(_label_probability=0, p=...), "propensities must be above 0 and at most 1; row 1"),
+    "a probability above 1": (line(_label_probability=1.5, p=...), "propensities must be above 0 and at most 1; row 1"),
+    "two probabilities": (
+        line(_label_probability=0.5),
+        "behavior_probs must give the chosen arm its propensity; row 1",
+    ),
+    "probabilities that do not sum to 1": (
+        line(p=[0.8, 0.8, 0.8], _label_probability=...),
+        "behavior_probs must sum to 1",
+    ),
     "too few probabilities": (line(p=[0.8]), "line 2: 'p' must be probabilities"),
     "an unknown action": (line(_label_Action=4), "line 2: _label_Action must be that of one of the 3 actions"),
     "action 0": (line(_label_Action=0), "line 2: _label_Action"),
@@ -129,7 +138,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "the same id": (line(EventId="e0"), "ids must differ within a batch; rows [0, 1]"),
     "a share left out of 1": (line(pdrop=1), "pdrop"),
     "a damaged mark": (line(**{"rareswitch.estimated": 7}), "rareswitch.estimated"),
-    "a damaged baseline": (line(**{"rareswitch.baseline": 3}), "rareswitch.baseline must be"),
+    "a damaged baseline": (line(**{"rareswitch.baseline": 3}), "baselines must be"),
 }
 
 

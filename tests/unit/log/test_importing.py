@@ -52,7 +52,7 @@ def summed(learner: Learner, state: State, store: Store) -> bytes:
 
 
 def content(store: Store) -> list[Any]:
-    return [row for _, some in store.rows(0, store.marks()) for row in some]
+    return [row for some in store.rows(0, store.marks()) for row in some]
 
 
 def messy(rows: list[Row], seed: int) -> list[list[Row]]:

@@ -87,7 +87,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown action": ({"action": np.array([0, 1, 2, 3, 0, 0])}, "round 3"),
     "a negative action": ({"action": np.array([0, 1, 2, -1, 0, 0])}, "round 3"),
     "actions that are no whole numbers": ({"action": np.array([0.5] * 6)}, "whole numbers"),
-    "too few rewards": ({"reward": np.ones(5)}, "feedback['reward']"),
+    "too few rewards": ({"reward": np.ones(5)}, "rewards must have shape (6,)"),
     "a negative propensity": ({"pscore": np.full(6, -0.5), "pi_b": None}, "above 0 and at most 1"),
     "NaN as propensity": ({"pscore": np.full(6, np.nan), "pi_b": None}, "finite"),
     "other propensities": ({"pscore": np.full(6, 0.999)}, "behavior_probs"),

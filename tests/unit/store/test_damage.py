@@ -37,7 +37,7 @@ def content(path: Path) -> Any:
                 for part in store.slices(number, marks, sums=True)
             ],
             [list(store.sample(number, marks)) for number in (1, 2)],
-            [evaluated(row, rewards) for _, page in store.rows(0, marks) for row, rewards in page],
+            [evaluated(row, rewards) for page in store.rows(0, marks) for row, rewards in page],
         )
 
 
