@@ -33,7 +33,7 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     kinds = "kinds of fields, such as price=log at=hour+weekday (docs/how-to/features.md)"
     fit.add_argument("--kinds", nargs="+", metavar="NAME=KIND", help=kinds)
     fit.add_argument("--save-features", metavar="FILE", help="write the proposed features there, for editing")
-    arms = "for --fit: ids of the arms, or a file with their records; for --dim: the most arms of a request, a number"
+    arms = "ids of the arms, or a file with their records, of which requests that name none choose; for --dim: a number"
     parser.add_argument("--arms", nargs="+", metavar="ID", help=arms)
     parser.add_argument("--schedule", help="times of updates (docs/how-to/schedules.md; default: the learner's plan)")
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="attribution window, such as 2d")
@@ -115,6 +115,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
             rewards=rewards,
             min_propensity=_min_propensity(options),
             warm_start=log,
+            offer=None if features is None else given_arms(options.arms),
             approval=options.approval == "required",
             key=given_key(options),
             **{name: getattr(options, name) for name in names},

@@ -100,7 +100,11 @@ def add_experiment_reward(parser: argparse.ArgumentParser) -> None:
     Without --id, each line of the standard input is a reward, {"id": "r1", "value": true}, and the answer is a line of
     JSON. A reward is durable when its answer is printed. The same reward again counts once; another value for the same
     decision is refused.
+
+    With --by-entity, a table has the rewards: columns entity, time and value, and event where rewards are summed. Each
+    is of the last decision for its entity, as OpenFeature asks for them (docs/how-to/service.md).
     """
+    parser.add_argument("--by-entity", metavar="FILE", help="rewards by entity and time: .csv, .parquet, .json, .jsonl")
     parser.add_argument("--value", type=_reward_option, metavar="X", help="reward: a number, true or false")
     parser.add_argument("--event", metavar="TEXT", help="name of this reward, if the rewards of a decision are summed")
     parser.add_argument("--overwrite", action="store_true", help="replace the reward of the decision, if it has one")
@@ -120,6 +124,8 @@ def _reward_option(text: str) -> float | bool:
 
 def run_experiment_reward(options: argparse.Namespace) -> Output | int:
     """The reward, or a line for each."""
+    if options.by_entity is not None:
+        return _reward_by_entity(options)
     single = _is_single(options, ("value", "event"))
     if single and options.value is None:
         raise ParameterError("value must be given with --id: a number, true or false.")
@@ -133,6 +139,31 @@ def run_experiment_reward(options: argparse.Namespace) -> Output | int:
     facts = {"id": options.id, "value": value, "unmatched": bool(stored.unmatched)}
     later = f". There is no decision {options.id!r} yet: it is kept until there is" if stored.unmatched else ""
     return Output(facts, f"{options.id!r}: reward {value:g} stored{later}")
+
+
+def _reward_by_entity(options: argparse.Namespace) -> Output:
+    """Store the rewards of a table."""
+    from rareswitch.core import read_records
+
+    for name in ("id", "value", "event", "input", "now"):
+        if getattr(options, name) is not None:
+            raise ParameterError(f"by_entity is a table with its own values and times. Leave out --{name}.")
+    table: Sequence[LineData] = read_records(options.by_entity)
+    for name in ("entity", "time", "value"):
+        if name not in table[0]:
+            raise FileFormatError(
+                f"{options.by_entity}: rewards by entity need the columns entity, time and value; there are "
+                f"{', '.join(table[0])!s:.200}."
+            )
+    with opened(options) as trial:
+        rewarded = trial.reward_by_entity(
+            [str(row["entity"]) for row in table],
+            [row["value"] for row in table],
+            [row["time"] for row in table],
+            events=[str(row["event"]) for row in table] if "event" in table[0] else None,
+            overwrite=options.overwrite,
+        )
+    return Output(rewarded)
 
 
 def _reward(trial: "Experiment", options: argparse.Namespace, lines: Sequence[LineData]) -> list[None]:

@@ -1,6 +1,7 @@
 """What an experiment was created with: learner, features, schedule, rewards. It never changes."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -66,6 +67,8 @@ class Description:
     holdout: float | None = None
     #: The log that the first policy was learned from; None: it knows nothing.
     warm_start: WarmStart | None = None
+    #: What requests that name no arms choose from, ids with their records; None: the arms that features name.
+    offer: Sequence[tuple[str, dict[str, Any]]] | None = None
     #: The most arms of a request.
     max_arms: int = MAX_ARMS
     #: Share of the decisions whose whole context sets are kept.
@@ -91,6 +94,15 @@ class Description:
         number("context_sample_rate", self.context_sample_rate, low=0.0, high=1.0)
         whole("seed", self.seed, low=0, high=None)
         number("created", self.created, low=-1e12)
+
+    @property
+    def named_arms(self) -> dict[str, dict[str, Any]]:
+        """The arms of requests that name none, with their records as far as they have some; empty where they must."""
+        if self.offer is not None:
+            return dict(self.offer)
+        return (
+            {} if self.features is None or self.features.arms is None else {str(k): {} for k in self.features.arms.ids}
+        )
 
     @property
     def needs_baseline(self) -> bool:

@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
+from msgspec import structs
 
 from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, finite_array, id_keys, key_bytes, summable
 from rareswitch.errors import ConflictError, ParameterError, ShapeError, UnsuitableError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
-from rareswitch.experiment.requests import Arm, Asked, Id, Request, Requests, listed, read_requests
+from rareswitch.experiment.requests import Arm, Asked, Id, Request, Requests, entity_id, listed, read_requests
 from rareswitch.experiment.results import Activated, Advance, Audit, Choice, Rewarded, Status, Verification
 from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
 from rareswitch.experiment.status import status_of
@@ -26,7 +27,7 @@ from rareswitch.learner import Forecast
 from rareswitch.log import StoredLog
 from rareswitch.planning import Moment, minute_text, seconds_of
 from rareswitch.policy import Key, Policy, check_signs, in_holdout
-from rareswitch.store import DecisionRow, Job, Store
+from rareswitch.store import DecisionRow, Job, RewardRow, Store
 
 __all__ = ["Experiment"]
 
@@ -49,6 +50,9 @@ class Experiment:
         self.store, self.description = store, description
         self._key, self._signed = key, signed or key is not None
         self._versions = Versions(store, sha256(description.to_text()), key)
+        #: What requests that name no arms choose from, where features do not say it.
+        named = description.named_arms if description.offer is not None else {}
+        self._offer: OfferedArms = (named if any(named.values()) else [*named]) or None
         self._updates = Updates(description, self._versions)
 
     def __repr__(self) -> str:
@@ -275,6 +279,7 @@ class Experiment:
         """Requests as they are checked and encoded, the version that decides, and what its policy needs beside."""
         description = self.description
         shown: Sequence[Any] | None = baseline
+        arms = self._offer if arms is None else arms
         if description.baseline_field is not None and baseline is None:
             shown = field_values([contexts] if single else contexts, description.baseline_field)
         if shown is not None and description.baseline_share is None:
@@ -393,7 +398,68 @@ class Experiment:
         now: Moment | None = None,
     ) -> Rewarded:
         """:meth:`reward` for many decisions at once."""
-        rows = reward_rows(self.description.rewards, ids, values, events, seconds_of(now))
+        return self._keep_rewards(
+            reward_rows(self.description.rewards, ids, values, events, seconds_of(now)), overwrite=overwrite
+        )
+
+    def entity_id(self, entity: str) -> str:
+        """The id of what is decided for an entity, such as a user, while the policy that decides now does.
+
+        With it an entity sees the same arm until the next policy, and :meth:`reward_by_entity` finds what it was shown.
+
+        >>> from rareswitch.experiment import create
+        >>> create("memory:", "spring", dim=2).entity_id("user-7")
+        'user-7@1'
+        """
+        return entity_id(entity, self._current().row.number)
+
+    def reward_by_entity(
+        self,
+        entities: Sequence[str],
+        values: Sequence[RewardValue],
+        times: Sequence[Moment],
+        *,
+        events: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> Rewarded:
+        """:meth:`reward_many`, where it is known who earned a reward and when: it is of the last decision before.
+
+        Decisions of an entity are those with an :meth:`entity_id`. Rewards of entities for whom nothing that counts was
+        decided before are left out, and counted as ``skipped``.
+
+        >>> from rareswitch.experiment import create
+        >>> trial = create("memory:", "spring", dim=2)
+        >>> choice = trial.decide([[1.0, 0.0], [0.0, 1.0]], id=trial.entity_id("user-7"), now="2026-03-02 09:00")
+        >>> print(trial.reward_by_entity(["user-7", "user-8"], [1.0, 0.0], ["2026-03-02 09:05"] * 2))
+        1 reward stored; 1 skipped, whose entity had no decision before.
+        """
+        names, amounts, moments = listed("entities", entities), listed("values", values), listed("times", times)
+        for title, column in (("values", amounts), ("times", moments), ("events", events)):
+            if column is not None and len(column) != len(names):
+                raise ShapeError(f"{title} must be one for each of the {len(names)} entities; got {len(column)}.")
+        numbers = range(1, len(self.versions) + 1)
+        ids = [entity_id(name, number) for name in dict.fromkeys(map(str, names)) for number in numbers]
+        decided: dict[str, list[tuple[float, str]]] = {}
+        for id, stored in zip(ids, self.store.find(key_bytes(id_keys(ids))), strict=True) if ids else ():  # noqa: A001
+            if stored is not None and not stored[0].waits:
+                decided.setdefault(id.rpartition("@")[0], []).append((stored[0].time, id))
+        before = [
+            max((pair for pair in decided.get(str(name), ()) if pair[0] <= at), default=None)
+            for name, at in zip(names, map(seconds_of, moments), strict=True)
+        ]
+        matched = [at for at, pair in enumerate(before) if pair is not None]
+        rows = reward_rows(
+            self.description.rewards,
+            [pair[1] for pair in before if pair is not None],
+            [amounts[at] for at in matched],
+            None if events is None else [events[at] for at in matched],
+            0.0,
+        )
+        timed = [row._replace(time=seconds_of(moments[at])) for row, at in zip(rows, matched, strict=True)]
+        rewarded = self._keep_rewards(timed, overwrite=overwrite)
+        return structs.replace(rewarded, skipped=len(names) - len(matched))
+
+    def _keep_rewards(self, rows: list[RewardRow], *, overwrite: bool) -> Rewarded:
         job = Job(rewards=rows, overwrite=overwrite)
         if rows:
             self.store.submit(job)
@@ -507,7 +573,8 @@ class Experiment:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
         request = None
         if context is not None:
-            named = None if arms is None else [arms]
+            offered = self._offer if arms is None else arms
+            named = None if offered is None else [offered]
             asked = self._contexts([context])
             request = read_requests(self.description.features, self.description.learner.dim, asked, named, ids=[id])
         settings = {"seed": self.description.seed, "dim": self.description.learner.dim}

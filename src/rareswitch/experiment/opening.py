@@ -7,14 +7,17 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from rareswitch.core import canonical_json, plain_json
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
+from rareswitch.experiment.requests import plain_text
 from rareswitch.experiment.results import Listed
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
-from rareswitch.features import Features
+from rareswitch.features import Features, OfferedArms, offer_of
 from rareswitch.learner import Learner, Summary, add_learner, summaries_to_bytes
 from rareswitch.log import summarize_source
 from rareswitch.planning import LearnerSchedule, Moment, baseline_share, schedule_of, seconds_of
@@ -37,6 +40,7 @@ def create(
     min_propensity: MinPropensity | float | None = None,
     holdout: float | None = None,
     warm_start: Any = None,
+    offer: OfferedArms = None,
     max_arms: int | None = None,
     context_sample_rate: float = 1.0,
     keep_records: bool = False,
@@ -78,6 +82,9 @@ def create(
         :class:`~rareswitch.log.Source` such as :class:`~rareswitch.log.DecisionLog`, or a file as
         :func:`rareswitch.evaluate` takes it. Its vectors must be made as those of this experiment. A ``baseline`` is
         then kept with each decision, and not played.
+    offer
+        What requests that name no arms choose from: a list of ids; records by id; or records that hold their id. By
+        default the arms that features name.
     max_arms
         The most arms that a request may offer: 1,000 by default, or the number that features or learner know. An update
         takes time in proportion to the largest request.
@@ -138,6 +145,11 @@ def create(
             "keep_records keeps records, and requests of this experiment are vectors. Create it with features=…, or "
             "leave it out."
         )
+    if offer is not None and features is None:
+        raise ParameterError(
+            "offer names the arms of requests that name none, and requests of this experiment are vectors. Create it "
+            "with features=…, or leave it out."
+        )
     if min_propensity is not None and not isinstance(min_propensity, MinPropensity):
         min_propensity = MinPropensity(least=least_probability("min_propensity", min_propensity))
     blind = chosen.begin(min_propensity=min_propensity, holdout=holdout)  # refuses learners that can have none
@@ -148,6 +160,14 @@ def create(
         )
     lengths = blind.batch_sizes if isinstance(updates, LearnerSchedule) else updates.lengths(created)
     known_arms = 0 if features is None or features.arms is None else len(features.arms.ids)
+    if features is not None and offer is not None:
+        named = offer_of(offer, features.key, ())
+        records = [{}] * len(named.names) if named.records is None else named.records
+        offer = [
+            (str(name), msgspec.json.decode(plain_text(dict(record))))
+            for name, record in zip(named.names, records, strict=True)
+        ]
+        known_arms = max(known_arms, len(offer))
     description = Description(
         name=name,
         learner=chosen,
@@ -158,6 +178,7 @@ def create(
         baseline_field=baseline if isinstance(baseline, str) else None,
         min_propensity=min_propensity,
         holdout=holdout,
+        offer=offer,
         max_arms=max(MAX_ARMS, chosen.arms or 0, known_arms) if max_arms is None else max_arms,
         context_sample_rate=context_sample_rate,
         keep_records=keep_records,

@@ -92,13 +92,13 @@ class Requests:
         """The record and the arms of each request, as they are kept."""
         assert self.encoded is not None
         offers = [
-            msgspec.Raw(_plain_text(dict(zip(map(str, offer.names), offer.records, strict=True))))
+            msgspec.Raw(plain_text(dict(zip(map(str, offer.names), offer.records, strict=True))))
             if offer.records is not None
-            else msgspec.Raw(_plain_text(offer.names))
+            else msgspec.Raw(plain_text(offer.names))
             for offer in self.encoded.offers
         ]
         return [
-            _plain_text({"context": dict(record), "arms": offers[at if len(offers) > 1 else 0]}).decode()
+            plain_text({"context": dict(record), "arms": offers[at if len(offers) > 1 else 0]}).decode()
             for at, record in enumerate(self.encoded.table)
         ]
 
@@ -148,7 +148,7 @@ class Requests:
         return rows
 
 
-def _plain_text(data: Any) -> bytes:
+def plain_text(data: Any) -> bytes:
     """JSON; what it has no form for is a text, and what is missing is null."""
     try:
         return msgspec.json.encode(data, enc_hook=_plain_value)
@@ -197,6 +197,15 @@ def id_text(id: int | str) -> str:  # noqa: A002
     ('"r1"', '7')
     """
     return msgspec.json.encode(id).decode() if isinstance(id, str) else str(int(id))
+
+
+def entity_id(entity: str, version: int) -> str:
+    """The id of what is decided for an entity, such as a user, under a policy, by its number.
+
+    >>> entity_id("user-7", 2)
+    'user-7@2'
+    """
+    return f"{entity}@{version}"
 
 
 def check_text(name: str, text: str) -> None:

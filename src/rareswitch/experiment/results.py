@@ -277,6 +277,8 @@ class Rewarded(Result, frozen=True, kw_only=True):
     repeated: int = 0
     #: Those whose id has not been decided: they are kept until it is.
     unmatched: int = 0
+    #: Those that were not stored, as nothing was decided before for the entity that earned them.
+    skipped: int = 0
 
 
 class Activated(Result, frozen=True, kw_only=True):

@@ -147,6 +147,7 @@ def rewarded_text(rewarded: Rewarded, *, cli: bool = False) -> str:
     if rewarded.unmatched:
         which = "" if rewarded.rewards == 1 else f", {rewarded.unmatched:,} of them"
         text += f"{which} for an id that has not been decided: kept until it is"
+    text += f"; {rewarded.skipped:,} skipped, whose entity had no decision before" if rewarded.skipped else ""
     return f"{text}."
 
 

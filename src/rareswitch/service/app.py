@@ -28,7 +28,7 @@ from rareswitch.errors import (
     StoreError,
 )
 from rareswitch.service.hub import BusyError, Hub, MissingError
-from rareswitch.service.messages import ErrorBody, Refusal
+from rareswitch.service.messages import ErrorBody, ErrorForm, Refusal
 from rareswitch.service.tokens import Scope, Token, Tokens
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ logger = logging.getLogger("rareswitch.service")
 JSON, MSGPACK = "application/json", "application/msgpack"
 #: What ``curl -d`` says of any body.
 FORM = "application/x-www-form-urlencoded"
+#: Where else than in Authorization a token may be: as OpenFeature and as Personalizer have it.
+KEY_HEADERS = ("x-api-key", "ocp-apim-subscription-key")
 #: The cookie of a browser that opened the page by its link.
 COOKIE = "rareswitch_session"
 _TO_JSON = msgspec.json.Encoder(enc_hook=plain_number)
@@ -104,6 +106,8 @@ class Metrics:
         by_policy = ["experiment", "version"]
         self.decisions = Counter("rareswitch_decisions", "By experiment and policy.", by_policy, registry=own)
         self.rewards = Counter("rareswitch_rewards", "By experiment.", ["experiment"], registry=own)
+        about = "Requests of flags whose context was another when it was decided, by experiment."
+        self.other_contexts = Counter("rareswitch_other_contexts", about, ["experiment"], registry=own)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,11 +151,16 @@ class Route:
     scope: Scope | None
     summary: str
     call: Callable[[Call, Any], Awaitable[Any]]
-    #: The struct of the body; None: there is none.
-    takes: type[Any] | None = None
+    #: The type of the body, a struct or lists of it; None: there is none.
+    takes: Any = None
     #: The struct of the answer; None: something else, of this media type.
     gives: type[Any] | None = None
     media: str = JSON
+    #: Other media types of bodies that are JSON.
+    medias: tuple[str, ...] = ()
+    #: The status of an answer, and the form of refusals.
+    status: int = 200
+    refuses: type[ErrorForm] = Refusal
 
 
 class Endpoint:
@@ -162,8 +171,7 @@ class Endpoint:
         if route.takes is not None:
             from_json = msgspec.json.Decoder(route.takes)
             self._decoders: dict[str, Any] = {
-                JSON: from_json,
-                FORM: from_json,
+                **dict.fromkeys((JSON, FORM, *route.medias), from_json),
                 MSGPACK: msgspec.msgpack.Decoder(route.takes),
             }
 
@@ -177,7 +185,7 @@ class Endpoint:
             answer = await self.route.call(call, body)
             response = answer if isinstance(answer, Response) else self._encode(call.request, answer)
         except Exception as error:
-            response = refusal(error, call)
+            response = refusal(error, call, self.route.refuses)
         path, seconds = f"{self.route.method} {self.route.path}", time.perf_counter() - began
         metrics = self.service.metrics
         metrics.requests.labels(path, str(response.status_code)).inc()
@@ -223,10 +231,13 @@ class Endpoint:
 
     def _encode(self, request: Request, answer: Any) -> Response:
         """In the form of the request, unless another one is asked for."""
+        if self.route.status == 204:
+            return Response(status_code=204)
         wanted = request.headers.get("accept", "*/*")
         sent = request.headers.get("content-type", JSON)
         packs = MSGPACK in wanted or (MSGPACK in sent and JSON not in wanted)
-        return Response((_TO_MSGPACK if packs else _TO_JSON).encode(answer), media_type=MSGPACK if packs else JSON)
+        content = (_TO_MSGPACK if packs else _TO_JSON).encode(answer)
+        return Response(content, self.route.status, media_type=MSGPACK if packs else JSON)
 
 
 def find_caller(call: Call) -> Token | None:
@@ -235,6 +246,9 @@ def find_caller(call: Call) -> Token | None:
     scheme, _, text = headers.get("authorization", "").partition(" ")
     if text:
         return security.tokens.find(text.strip()) if scheme.lower() == "bearer" else None
+    for header in KEY_HEADERS:
+        if text := headers.get(header, ""):
+            return security.tokens.find(text.strip())
     if session := cookie_parser(headers.get("cookie", "")).get(COOKIE):
         payload = security.tokens.payload(session)
         if payload is not None and payload.startswith("session "):
@@ -279,7 +293,7 @@ def check_allowed(call: Call, scope: Scope | None, experiment: str | None) -> No
         raise HttpError(403, f"this token does not allow it: the scope '{scope}' is needed, for this experiment.")
 
 
-def refusal(error: Exception, call: Call) -> Response:
+def refusal(error: Exception, call: Call, form: type[ErrorForm] = Refusal) -> Response:
     """The answer to a request that failed."""
     parameter, value, headers = None, None, dict[str, str]()
     if isinstance(error, HttpError):
@@ -300,7 +314,8 @@ def refusal(error: Exception, call: Call) -> Response:
     kind = "RequestError" if isinstance(error, (HttpError, msgspec.MsgspecError)) else type(error).__name__
     value = str(value) if isinstance(value, float) and not math.isfinite(value) else value
     problem = ErrorBody(type=kind, message=message, parameter=parameter, given=value)
-    return Response(_TO_JSON.encode(Refusal(error=problem)), status, headers, JSON)
+    status, body = form.of(status, problem, str(call.request.path_params.get("name", "")))
+    return Response(_TO_JSON.encode(body), status, headers, JSON)
 
 
 def log(event: str, **facts: Any) -> None:

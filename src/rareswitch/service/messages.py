@@ -204,11 +204,25 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     given: str | float | bool | None = None
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of answers with a status of 400 and above, in some form."""
+
+    @classmethod
+    def of(cls, status: int, error: ErrorBody, name: str) -> "tuple[int, ErrorForm]":
+        """The status and the body for an error; ``name`` is that of the experiment in the path."""
+        raise NotImplementedError
+
+
+class Refusal(ErrorForm, frozen=True, kw_only=True):
     """The body of every answer with a status of 400 and above."""
 
     error: ErrorBody
     schema_version: int = 1
+
+    @classmethod
+    def of(cls, status: int, error: ErrorBody, name: str) -> tuple[int, ErrorForm]:
+        """As it is."""
+        return status, cls(error=error)
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from html import escape
 from inspect import getdoc
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from starlette.responses import HTMLResponse, Response
 
-from rareswitch.service.app import JSON, MSGPACK, STATUS, Call, Route
-from rareswitch.service.messages import Refusal
+from rareswitch.service.app import JSON, KEY_HEADERS, MSGPACK, STATUS, Call, Route
 from rareswitch.version import __version__
 
 __all__ = ["description"]
@@ -25,42 +24,44 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 @cache
 def description(routes: tuple[Route, ...]) -> dict[str, Any]:
     """The routes as an OpenAPI document."""
-    types = [*dict.fromkeys([*_types(routes), Refusal])]
+    types = [*dict.fromkeys([*_types(routes), *(route.refuses for route in routes)])]
     references, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schemas = dict(zip(types, references, strict=True))
     statuses = {**_REFUSED, **{status: kind.__name__ for kind, status in STATUS}, 408: "too slow", 421: "wrong host"}
-    refused = {
-        str(status): {"description": text, "content": {JSON: {"schema": schemas[Refusal]}}}
-        for status, text in sorted(statuses.items())
-    }
+    schemes = {"token": {"type": "http", "scheme": "bearer"}}
+    schemes |= {header: {"type": "apiKey", "in": "header", "name": header} for header in KEY_HEADERS}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         answer: dict[str, Any] = {"description": route.summary}
-        if route.gives is not None:
+        if route.status == 204:
+            pass
+        elif route.gives is not None:
             answer["content"] = {media: {"schema": schemas[route.gives]} for media in (JSON, MSGPACK)}
         else:
             answer["content"] = {route.media.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}}
+        refusal = {JSON: {"schema": schemas[route.refuses]}}
+        refused = {str(status): {"description": text, "content": refusal} for status, text in sorted(statuses.items())}
         operation: dict[str, Any] = {
             "operationId": operation_id(route),
             "summary": route.summary,
-            "responses": {"200": answer, **refused},
+            "responses": {str(route.status): answer, **refused},
             "parameters": [
                 {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
                 for name in _PARAMETER.findall(route.path)
             ],
         }
         if route.takes is not None:
-            body = {media: {"schema": schemas[route.takes]} for media in (JSON, MSGPACK)}
+            body = {media: {"schema": schemas[route.takes]} for media in (JSON, MSGPACK, *route.medias)}
             operation["requestBody"] = {"required": True, "content": body}
         if route.scope is not None:
-            operation["security"] = [{"token": []}]
+            operation["security"] = [{name: []} for name in schemes]
             operation["description"] = f"Needs a token with the scope `{route.scope}`."
         paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "rareswitch", "version": __version__},
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {"schemas": components, "securitySchemes": schemes},
     }
 
 
@@ -99,18 +100,23 @@ def _page(routes: Sequence[Route]) -> str:
         f'<h2 id="{kind.__name__}">{kind.__name__}</h2><p>{escape((getdoc(kind) or "").splitlines()[0])}</p><ul>'
         + "".join(f"<li><code>{field.name}</code>: {escape(_type_text(field.type))}</li>" for field in _fields(kind))
         + "</ul>"
-        for kind in dict.fromkeys(_types(routes))
+        for kind in dict.fromkeys(map(_struct, _types(routes)))
     )
     head = "<tr><th>route</th><th>scope</th><th></th><th>takes</th><th>gives</th></tr>"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>rareswitch</title><h1>rareswitch</h1>'
-        "<p>Bodies are JSON or MessagePack; errors have one form, <code>Refusal</code>. The same as "
-        f'<a href="/openapi.json">OpenAPI</a>.</p><table>{head}{rows}</table>{structs}</html>'
+        "<p>Bodies are JSON or MessagePack; errors under <code>/v1</code> have one form, Refusal. The same "
+        f'as <a href="/openapi.json">OpenAPI</a>.</p><table>{head}{rows}</table>{structs}</html>'
     )
 
 
 def _types(routes: Sequence[Route]) -> list[type[Any]]:
     return [kind for route in routes for kind in (route.takes, route.gives) if kind is not None]
+
+
+def _struct(kind: Any) -> type[Any]:
+    """The struct of a body that holds one, or a list of them."""
+    return kind if isinstance(kind, type) else _struct(get_args(kind)[0])
 
 
 def _fields(kind: type[Any]) -> Sequence[Any]:
@@ -122,4 +128,7 @@ def _type_text(kind: Any) -> str:
 
 
 def _link(kind: type[Any] | None) -> str:
-    return "" if kind is None or kind is dict else f'<a href="#{kind.__name__}">{kind.__name__}</a>'
+    if kind is None or kind is dict:
+        return ""
+    name = _struct(kind).__name__
+    return f'<a href="#{name}">{name}</a>'

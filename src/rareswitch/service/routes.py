@@ -177,6 +177,7 @@ async def begin(call: Call, body: CreateRequest) -> Status:
         trial = create(
             call.hub.url,
             features=features,
+            offer=None if features is None else body.arms,
             rewards=Rewards(window=window, default=body.default, several=body.several, kind=body.kind, clip=body.clip),
             key=call.hub.key,
             **{name: getattr(body, name) for name in body.__struct_fields__ if name in known},
@@ -326,45 +327,45 @@ async def metrics(call: Call, _: None) -> Response:
     return Response(generate_latest(call.service.metrics.registry), media_type=TEXT)
 
 
-_ONE = "/v1/experiments/{name}"
+ONE = "/v1/experiments/{name}"
 
 
-def _post(path: str, scope: Any, call: Any, takes: type[Any] | None, gives: type[Any]) -> Route:
-    return Route(method="POST", path=path, scope=scope, summary=_summary(call), call=call, takes=takes, gives=gives)
+def post(path: str, scope: Any, call: Any, takes: Any, gives: type[Any] | None, **more: Any) -> Route:
+    """A route that takes a body."""
+    about = str(call.__doc__).splitlines()[0]
+    return Route(method="POST", path=path, scope=scope, summary=about, call=call, takes=takes, gives=gives, **more)
 
 
-def _get(path: str, scope: Any, call: Any, gives: type[Any] | None = None, media: str = "application/json") -> Route:
-    return Route(method="GET", path=path, scope=scope, summary=_summary(call), call=call, gives=gives, media=media)
+def get(path: str, scope: Any, call: Any, gives: type[Any] | None = None, **more: Any) -> Route:
+    """A route that takes none."""
+    about = str(call.__doc__).splitlines()[0]
+    return Route(method="GET", path=path, scope=scope, summary=about, call=call, gives=gives, **more)
 
 
-def _summary(call: Any) -> str:
-    return str(call.__doc__).splitlines()[0]
-
-
-#: Of the service of a store.
+#: What Python's verbs do.
 ROUTES: tuple[Route, ...] = (
-    _post(f"{_ONE}/decide", "decide", decide, DecideRequest, Choice),
-    _post(f"{_ONE}/decide-many", "decide", decide_many, DecideManyRequest, DecideManyAnswer),
-    _post(f"{_ONE}/probabilities", "read", probabilities, DecideRequest, Probabilities),
-    _post(f"{_ONE}/reward", "decide", reward, RewardRequest, Rewarded),
-    _post(f"{_ONE}/reward-many", "decide", reward_many, RewardManyRequest, Rewarded),
-    _post(f"{_ONE}/activate", "decide", activate, ActivateRequest, Activated),
-    _get("/v1/experiments", "read", names, Experiments),
-    _post("/v1/experiments", "admin", begin, CreateRequest, Status),
-    _get(_ONE, "read", status, Status),
-    _post(f"{_ONE}/preview", "read", preview, AdvanceRequest, Advance),
-    _post(f"{_ONE}/advance", "admin", advance, AdvanceRequest, Advance),
-    _get(f"{_ONE}/proposal", "read", proposal, Advance),
-    _post(f"{_ONE}/approve", "admin", approve, ApproveRequest, Advance),
-    _post(f"{_ONE}/reject", "admin", reject, None, Status),
-    _get(f"{_ONE}/decisions/{{id}}", "read", audit, Audit),
-    _post(f"{_ONE}/evaluate", "read", value, EvaluateRequest, Evaluation),
-    _post(f"{_ONE}/effects", "read", difference, EffectsRequest, Effects),
-    _get(f"{_ONE}/policy", "read", policy, media=BINARY),
-    _get(f"{_ONE}/export", "read", export, media=ZIP),
-    _get("/healthz", None, alive, Health),
-    _get("/readyz", None, ready, Health),
-    _get("/metrics", "read", metrics, media=TEXT),
+    post(f"{ONE}/decide", "decide", decide, DecideRequest, Choice),
+    post(f"{ONE}/decide-many", "decide", decide_many, DecideManyRequest, DecideManyAnswer),
+    post(f"{ONE}/probabilities", "read", probabilities, DecideRequest, Probabilities),
+    post(f"{ONE}/reward", "decide", reward, RewardRequest, Rewarded),
+    post(f"{ONE}/reward-many", "decide", reward_many, RewardManyRequest, Rewarded),
+    post(f"{ONE}/activate", "decide", activate, ActivateRequest, Activated),
+    get("/v1/experiments", "read", names, Experiments),
+    post("/v1/experiments", "admin", begin, CreateRequest, Status),
+    get(ONE, "read", status, Status),
+    post(f"{ONE}/preview", "read", preview, AdvanceRequest, Advance),
+    post(f"{ONE}/advance", "admin", advance, AdvanceRequest, Advance),
+    get(f"{ONE}/proposal", "read", proposal, Advance),
+    post(f"{ONE}/approve", "admin", approve, ApproveRequest, Advance),
+    post(f"{ONE}/reject", "admin", reject, None, Status),
+    get(f"{ONE}/decisions/{{id}}", "read", audit, Audit),
+    post(f"{ONE}/evaluate", "read", value, EvaluateRequest, Evaluation),
+    post(f"{ONE}/effects", "read", difference, EffectsRequest, Effects),
+    get(f"{ONE}/policy", "read", policy, media=BINARY),
+    get(f"{ONE}/export", "read", export, media=ZIP),
+    get("/healthz", None, alive, Health),
+    get("/readyz", None, ready, Health),
+    get("/metrics", "read", metrics, media=TEXT),
 )
 _DECIDING = {decide, decide_many, probabilities, names, policy, alive, ready, metrics}
 #: Of a server that decides by a policy file, without a store.

@@ -19,12 +19,16 @@ from rareswitch.policy import find_key
 from rareswitch.service.app import Limits, Security, Service, logger, make_app
 from rareswitch.service.edge import EdgeHub, FrozenPolicy
 from rareswitch.service.hub import Hub
+from rareswitch.service.ofrep import FLAG_ROUTES
 from rareswitch.service.openapi import pages
 from rareswitch.service.routes import EDGE_ROUTES, ROUTES
 from rareswitch.service.tokens import Tokens
 
 __all__ = ["ServerSettings", "application", "read_settings", "serve", "service_of", "tokens_path"]
+__all__ += ["ALL_ROUTES"]
 
+#: Of the service of a store.
+ALL_ROUTES = (*ROUTES, *FLAG_ROUTES)
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 #: Seconds in which the head of a request must have come, and for which work that was begun may go on at the end.
 HEAD, DRAIN = 10.0, 20
@@ -170,7 +174,7 @@ def service_of(settings: ServerSettings) -> Service:
 
 def application(service: Service) -> Starlette:
     """All routes of a service."""
-    routes = EDGE_ROUTES if isinstance(service.hub, EdgeHub) else ROUTES
+    routes = EDGE_ROUTES if isinstance(service.hub, EdgeHub) else ALL_ROUTES
     return make_app(service, (*routes, *pages(routes)))
 
 

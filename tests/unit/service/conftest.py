@@ -1,12 +1,17 @@
 """A service of one experiment, asked without a socket."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 import rareswitch
 from rareswitch.features import Features
@@ -26,6 +31,25 @@ def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(hub=Hub(url), security=Security(tokens=Tokens(), hosts=frozenset({"test"})))
     yield service
     service.hub.close()
+
+
+@pytest.fixture
+def listening(service: Service) -> Callable[[], AbstractContextManager[str]]:
+    """Serves it on a socket, as a server does; says its address."""
+
+    @contextmanager
+    def served() -> Iterator[str]:
+        object.__setattr__(service, "security", replace(service.security, hosts=frozenset({"127.0.0.1"})))
+        run = uvicorn.Server(uvicorn.Config(application(service), port=0, log_level="error", ws="none"))
+        thread = threading.Thread(target=run.run)
+        thread.start()
+        while not run.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{run.servers[0].sockets[0].getsockname()[1]}"
+        run.should_exit = True
+        thread.join(30)
+
+    return served
 
 
 Ask = Callable[..., httpx.Response]
