@@ -25,6 +25,7 @@ EXPERIMENT = {
     "reward": Entry("cli.requests", "store the reward of one decision, or of each line of JSON"),
     "activate": Entry("cli.requests", "count deferred decisions whose arms were shown"),
     "status": Entry("cli.experiment", "decisions and rewards by policy, and the next update"),
+    "report": Entry("cli.experiment", "all that is known, as text or as one HTML file"),
     "advance": Entry("cli.experiment", "learn and publish the next policy, if it is due"),
     "approve": Entry("cli.experiment", "publish the policy that waits for approval"),
     "reject": Entry("cli.experiment", "drop the policy that waits for approval"),

@@ -34,6 +34,28 @@ def run_experiment_status(options: argparse.Namespace) -> Output:
     return Output(status.as_dict() | {"signature": trial.signature}, as_text(status, cli=True))
 
 
+def add_experiment_report(parser: argparse.ArgumentParser) -> None:
+    """Status, proposal, and the values of policies and arms; with --html, with all charts, as one file to keep."""
+    parser.add_argument("--html", metavar="FILE", help="a file for the page, which needs no other")
+    parser.add_argument("--no-values", action="store_true", help="leave out values, which take longest")
+    add_options(parser, now="as of this time (default: now)")
+
+
+def run_experiment_report(options: argparse.Namespace) -> Output:
+    """All that is known of an experiment."""
+    from rareswitch.report import as_text
+
+    with opened(options) as trial:
+        report = trial.report(now=options.now, values=not options.no_values)
+        signature = trial.signature
+    facts = report.status.as_dict() | {"history": report.history.as_dict(), "signature": signature}
+    facts |= {"values": None if report.values is None else report.values.as_dict()}
+    if options.html is None:
+        return Output(facts, as_text(report, cli=True))
+    report.to_html(options.html)
+    return Output(facts | {"html": options.html}, f"report written to {options.html}")
+
+
 def add_experiment_advance(parser: argparse.ArgumentParser) -> None:
     """Learn and publish the next policy, if it is due.
 

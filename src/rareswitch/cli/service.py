@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "url", metavar="STORE", nargs="?", help="a file such as spring.db, or a URL such as postgresql://…"
     )
+    parser.add_argument("--demo", action="store_true", help="show the page over simulated experiments, without a store")
     parser.add_argument("--policy", metavar="FILE", help="decide by a policy file, without a store")
     parser.add_argument("--name", help="with --policy: name of the experiment in paths (default policy)")
     parser.add_argument("--logs", metavar="FOLDER", help="with --policy: folder of decisions, for experiment import")
@@ -46,14 +48,19 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serve until it is stopped."""
+    if options.demo:  # its visitors are of the laboratory, which is loaded by its name, like its commands
+        _needed()
+        return int(import_module("rareswitch.lab.commands.living").run_serve_demo(options))
     settings = _settings(options)
-    from rareswitch.service import Tokens, application, serve, service_of, tokens_path
+    from rareswitch.service import Tokens, application, login_path, serve, service_of, tokens_path
 
     tokens = Tokens(tokens_path(settings))
     if not tokens.all():
         print(f"token (shown this once, scope admin): {tokens.add('first', ['admin'])}")
     source, address = settings.policy or settings.url, settings.address
     print(f"rareswitch serves {source} at {address}, described at {address}/docs", flush=True)
+    if settings.policy is None:
+        print(f"Its page opens once, within ten minutes, by {address}{login_path(tokens.link())}", flush=True)
     if settings.host not in ("127.0.0.1", "localhost", "::1") and settings.certificate is None:
         print(
             "rareswitch: warning: it listens beyond this machine without TLS, so that tokens can be read on the way. "
@@ -64,13 +71,19 @@ def run_serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(options: argparse.Namespace) -> "ServerSettings":
+def _needed() -> None:
     try:
-        from rareswitch.service import read_settings
+        import_module("rareswitch.service")
     except ImportError as error:
         raise MissingExtraError(
             f"the service needs {error.name}. Install it with: pip install 'rareswitch[serve]'"
         ) from error
+
+
+def _settings(options: argparse.Namespace) -> "ServerSettings":
+    _needed()
+    from rareswitch.service import read_settings
+
     path = Path(options.config) if options.config is not None else Path(CONFIG) if Path(CONFIG).exists() else None
     return read_settings(path, os.environ, vars(options))
 
@@ -82,6 +95,8 @@ def add_token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scopes", nargs="+", metavar="SCOPE", help="read, decide, admin (which includes the others)")
     parser.add_argument("--experiments", nargs="+", metavar="NAME", default=[], help="what it is for (default: all)")
     parser.add_argument("--days", type=float, metavar="N", help="days after which it expires (default: never)")
+    parser.add_argument("--link", action="store_true", help="print a link that opens the page, once")
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--revoke", action="store_true", help="revoke the token of this name")
     parser.add_argument("--tokens", metavar="FILE", help="file of tokens (default: STORE.tokens.json)")
 
@@ -90,12 +105,15 @@ def run_token(options: argparse.Namespace) -> Output:
     """The new token, or the tokens there are."""
     options.config = None
     settings = _settings(options)
-    from rareswitch.service import Tokens, tokens_path
+    from rareswitch.service import Tokens, login_path, tokens_path
 
     served = options.url.removeprefix("sqlite:///")
     if "://" not in served and not Path(served).is_file():
         raise ParameterError(f"STORE must be a store or policy file that is there; got {served!r:.100}.")
     tokens = Tokens(tokens_path(settings))
+    if options.link:
+        link = f"{settings.address}{login_path(tokens.link())}"
+        return Output({"link": link}, link)
     if options.revoke:
         if options.name is None:
             raise ParameterError("name must be given with --revoke: that of the token.")

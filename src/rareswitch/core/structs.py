@@ -10,8 +10,8 @@ import numpy as np
 
 from rareswitch.errors import MissingExtraError
 
-__all__ = ["SCHEMA_VERSION", "Result", "data_frame", "draw_result", "percent_text", "plain_number", "result_text"]
-__all__ += ["short_repr", "table"]
+__all__ = ["SCHEMA_VERSION", "Result", "data_frame", "draw_result", "percent_text", "plain_number", "result_html"]
+__all__ += ["result_text", "short_repr", "table"]
 
 #: Of what ``--json`` prints.
 SCHEMA_VERSION = 1
@@ -68,6 +68,11 @@ def _brief(value: Any) -> str:
 def result_text(result: object) -> str:
     """The text of a result."""
     return str(import_module("rareswitch.report").as_text(result))  # which is above, as it knows all of them
+
+
+def result_html(result: object) -> str:
+    """A page of a result that needs no other file."""
+    return str(import_module("rareswitch.report").as_html(result))
 
 
 def draw_result(result: object, path: str | None = None) -> Any:

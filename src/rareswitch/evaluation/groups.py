@@ -13,6 +13,8 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.scoring import Texts
 from rareswitch.features import Features
 
+__all__ = ["labels_of"]
+
 #: The most groups: with more, none has enough decisions, and no table is read.
 MOST_GROUPS = 50
 #: What stands for the place of the arm among those that were offered.
@@ -196,3 +198,9 @@ def groups_of(
         f"one of the fields {', '.join(known)}" if known else "a field, where policies carry features, as these do not"
     )
     raise ParameterError(f"by must be {fields_text}; {POSITION!r}; or labels. Got {by!r:.60}.")
+
+
+def labels_of(field: str, features: Features | None, log: DecisionLog) -> Texts:
+    """The groups (n,) of logged decisions by a field of the context, read off the vectors of the chosen arms."""
+    groups = groups_of(field, features, len(log), lambda: [log])
+    return groups.labels(log, np.zeros(len(log), dtype=np.int64))

@@ -3,6 +3,7 @@
 from rareswitch.experiment.description import *
 from rareswitch.experiment.experiment import *
 from rareswitch.experiment.gate import *
+from rareswitch.experiment.history import *
 from rareswitch.experiment.opening import *
 from rareswitch.experiment.requests import *
 from rareswitch.experiment.results import *

@@ -16,6 +16,7 @@ from rareswitch.errors import ConflictError, ParameterError, ShapeError, Unsuita
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
+from rareswitch.experiment.history import ExperimentReport, History, history_of, report_values
 from rareswitch.experiment.requests import Arm, Asked, Id, Request, Requests, entity_id, listed, read_requests
 from rareswitch.experiment.results import Activated, Advance, Audit, Choice, Rewarded, Status, Verification
 from rareswitch.experiment.rewards import RewardValue, refuse_other_values, reward_rows
@@ -561,6 +562,34 @@ class Experiment:
     def status(self, *, now: Moment | None = None) -> Status:
         """Where the experiment stands, and what its next update waits for."""
         return status_of(self.description, self.store, self.versions, now=seconds_of(now))
+
+    def history(self, *, now: Moment | None = None) -> History:
+        """What was shown and earned over time, and how late rewards came.
+
+        >>> from rareswitch.experiment import create
+        >>> trial = create("memory:", "spring", dim=2, now=0.0)
+        >>> choice = trial.decide([[1.0, 0.0], [0.0, 1.0]], ["red", "blue"], id="r1", now=10.0)
+        >>> _ = trial.reward("r1", 1.0, now=40.0)
+        >>> history = trial.history(now=60.0)
+        >>> history.arms, history.ages.in_window
+        ({'blue': (1,)}, 1)
+        """
+        return history_of(self.description, self.store, now=seconds_of(now))
+
+    def report(self, *, now: Moment | None = None, values: bool = True) -> ExperimentReport:
+        """All that is known of it, to look at: ``report().to_html("spring.html")``.
+
+        Without ``values`` the values of policies and arms, which take longest, are left out.
+        """
+        moment = seconds_of(now)
+        history = self.history(now=moment)
+        return ExperimentReport(
+            at=moment,
+            status=self.status(now=moment),
+            history=history,
+            proposal=self.proposal,
+            values=report_values(self, history, now=moment) if values and history.decisions else None,
+        )
 
     def audit(self, id: Id, context: Asked = None, arms: OfferedArms = None) -> Audit:  # noqa: A002
         """Recompute a decision from its frozen policy, and say whether arm and propensity match.

@@ -10,11 +10,11 @@ from rareswitch.experiment.description import WarmStart
 from rareswitch.experiment.gate import Gate, GateReport
 from rareswitch.experiment.rewards import Rewards
 from rareswitch.learner import Novelty
-from rareswitch.planning import KnownRegret, MinPropensityPrice, Price, Wait
+from rareswitch.planning import KnownRegret, MinPropensityPrice, Price, ScheduleTable, Wait
 from rareswitch.store import Counts, Marks
 
-__all__ = ["Activated", "Advance", "Audit", "BatchStatus", "Choice", "LearnerNote", "Lift", "Listed", "PolicyChanges"]
-__all__ += ["Relearned", "Rewarded", "Status", "Verification"]
+__all__ = ["Activated", "Advance", "Audit", "BatchStatus", "Choice", "Coefficient", "GroupChange", "LearnerNote"]
+__all__ += ["Lift", "Listed", "PolicyChanges", "Relearned", "Rewarded", "Status", "Verification"]
 
 
 class Choice(Result, frozen=True, kw_only=True):
@@ -118,6 +118,24 @@ class UpdatePlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gate: Gate | None = None
 
 
+class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The share of a group of requests that would see another arm."""
+
+    field: str
+    group: str
+    requests: int
+    share: float
+
+
+class Coefficient(msgspec.Struct, frozen=True, kw_only=True):
+    """What a feature adds to the reward, as it was believed and as it would be."""
+
+    #: Of the column, as the features call it.
+    name: str
+    before: float
+    after: float
+
+
 class PolicyChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What a new policy would decide otherwise, on requests whose arms were kept."""
 
@@ -126,6 +144,12 @@ class PolicyChanges(msgspec.Struct, frozen=True, kw_only=True):
     share: float
     #: The shares of the requests that see each arm, as it was and as it would be; the largest change first.
     arms: dict[str, tuple[float, float]]
+    #: What it is expected to earn more, a decision, by what it was learned from; None where that is no linear model.
+    gain: float | None = None
+    #: By field of the context, where it can be read off the vectors.
+    groups: tuple[GroupChange, ...] = ()
+    #: Those that moved, the largest change first, 20 at the most.
+    coefficients: tuple[Coefficient, ...] = ()
 
 
 class UpdateReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -225,6 +249,8 @@ class Status(Result, frozen=True, kw_only=True):
     decisions: int
     #: What the schedule costs by the model of the regret; None where the model cannot tell.
     price: Price | None = None
+    #: Where the current batch and those after it end, as far as is known.
+    planned: ScheduleTable | None = None
     #: The share of ids that keeps the baseline; None where there is none.
     holdout: float | None = None
     #: What the least probability of arms costs; None where there is none.

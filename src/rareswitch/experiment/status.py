@@ -47,6 +47,7 @@ def status_of(description: Description, store: Store, versions: tuple[Version, .
         price=schedule.price(
             dim=description.learner.dim, rate=daily, delay=rewards.window or 0.0, created=description.created
         ),
+        planned=schedule.table(progress),
         holdout=description.holdout,
         min_propensity=_floor(description, sample, progress),
         warm_start=description.warm_start,

@@ -13,14 +13,16 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from rareswitch.core import ContextSets, keys_of_bytes
+from rareswitch.core import BoolArray, ContextSets, FloatArray, keys_of_bytes
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, RareswitchError, StoreError
-from rareswitch.evaluation import lift_of
+from rareswitch.evaluation import labels_of, lift_of
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
 from rareswitch.experiment.results import (
     Advance,
+    Coefficient,
+    GroupChange,
     LearnedBatch,
     LearnerNote,
     Lift,
@@ -30,15 +32,17 @@ from rareswitch.experiment.results import (
     UpdateReport,
 )
 from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
-from rareswitch.learner import Forecast, State, Summary, summaries_to_bytes
+from rareswitch.features import Features
+from rareswitch.learner import Forecast, Learner, State, Summary, summaries_to_bytes
 from rareswitch.log import HeldOut, StoredLog, check_newest, summarize
 from rareswitch.planning import LearnerSchedule, Manual, Progress, Wait, known_regret, unlearnable
-from rareswitch.policy import Policy
 from rareswitch.store import Counts, Marks, Store
 
 Bar = Callable[[int, int], None]
 #: Requests on which policies are compared at the most.
 SAMPLED = 1000
+#: Coefficients that are named, and groups of a field, at the most.
+MOST_COEFFICIENTS, MOST_GROUPS = 20, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +133,9 @@ class Update:
             return Lift(reason=str(error), at=self.plan.now)
         return Lift(parts=parts, reason="" if parts else "no decision names a baseline", at=self.plan.now)
 
-    def changes(self, policy: Policy) -> PolicyChanges | None:
-        """What a policy would decide otherwise than the current one did, on a sample of its requests."""
+    def changes(self, state: State) -> PolicyChanges | None:
+        """What the policy of a state would decide otherwise than the current one did, on a sample of its requests."""
+        policy, learner = state.policy, self.description.learner
         dim, number = self.description.learner.dim, self.current.number
         keys = [key for key, _ in islice(self.store.sample(number, self.marks), SAMPLED)]
         rows = [stored[0] for stored in self.store.find(keys) if stored is not None]
@@ -155,10 +160,21 @@ class Update:
         after = Counter(named[arm] for named, arm in zip(names, decided.arms.tolist(), strict=True))
         before = Counter(named[row.arm_index] for named, row in zip(names, rows, strict=True))
         shares = {arm: (before[arm] / len(rows), after[arm] / len(rows)) for arm in {*before, *after}}
+        at = np.array([row.arm_index for row in rows])
+        moved = at != decided.arms
+        gain: float | None = None
+        coefficients: tuple[Coefficient, ...] = ()
+        if learner.begins_with_logs and len(state.sums) == 1 and state.sums[0].count:
+            model = linear_model(learner, state)(sets.contexts)
+            gain = float(np.mean(model[np.arange(len(rows)), decided.arms] - model[np.arange(len(rows)), at]))
+            coefficients = coefficients_moved(learner, self.current.state, state, policy.features)
         return PolicyChanges(
             requests=len(rows),
-            share=sum(row.arm_index != arm for row, arm in zip(rows, decided.arms.tolist(), strict=True)) / len(rows),
+            share=float(moved.mean()),
             arms=dict(sorted(shares.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))),
+            gain=gain,
+            groups=groups_moved(policy.features, sets.contexts[np.arange(len(rows)), at], moved),
+            coefficients=coefficients,
         )
 
     def judge(self, gate: Gate, state: State, rejected: Sequence[UpdateReport]) -> GateReport:
@@ -179,6 +195,45 @@ class Update:
             among = which.among(chunk.ids)
             if among.any():
                 yield chunk.select(among)
+
+
+def groups_moved(features: Features | None, chosen: FloatArray, moved: BoolArray) -> tuple[GroupChange, ...]:
+    """The shares of requests that would see another arm, by the fields that can be read off vectors (n, d)."""
+    fields = [] if features is None else [field.name for field in features.fields if field.of == "context"]
+    log = DecisionLog(propensities=np.ones(len(moved)), features=chosen, rewards=np.zeros(len(moved)))
+    changes: list[GroupChange] = []
+    for field in fields:
+        try:
+            groups = labels_of(field, features, log)
+        except ParameterError:
+            continue  # it is only multiplied with other numbers
+        names, of = np.unique(groups, return_inverse=True)
+        if 1 < len(names) <= MOST_GROUPS:
+            counts = np.bincount(of)
+            shares = np.bincount(of, weights=moved) / counts
+            rows = zip(names.tolist(), counts.tolist(), shares.tolist(), strict=True)
+            changes += [GroupChange(field=field, group=name, requests=n, share=share) for name, n, share in rows]
+    return tuple(changes)
+
+
+def coefficients_moved(
+    learner: Learner, before: State, after: State, features: Features | None
+) -> tuple[Coefficient, ...]:
+    """What columns add to the reward, by the linear models of two states."""
+    unit = np.eye(learner.dim)[None] / (1.0 if features is None else math.sqrt(len(features.terms)))
+    zero = np.zeros((1, 1, learner.dim))
+
+    def of(state: State) -> FloatArray:
+        if not any(stats.count for stats in state.sums):
+            return np.zeros(learner.dim)
+        model = linear_model(learner, state)
+        return np.asarray((model(unit) - model(zero))[0])
+
+    old, new = of(before), of(after)
+    names = [f"x{k + 1}" for k in range(learner.dim)] if features is None else features.columns
+    order = np.argsort(-np.abs(new - old), kind="stable")[:MOST_COEFFICIENTS].tolist()
+    moved = [at for at in order if new[at] != old[at]]
+    return tuple(Coefficient(name=names[at], before=float(old[at]), after=float(new[at])) for at in moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +295,7 @@ class Updates:
             if not verdict.promoted:
                 return self._not_made((), report, preview=True)
         waits = self._waits(standing, forecast, gate)
-        report = msgspec.structs.replace(report, changes=update.changes(state.policy))
+        report = msgspec.structs.replace(report, changes=update.changes(state))
         return self._outcome(known[-1].number + 1, state.policy.id, report, state=state, waits=waits, preview=True)
 
     def proposed(self) -> Advance | None:
@@ -348,7 +403,7 @@ class Updates:
         report = msgspec.structs.replace(report, by=secrets.token_hex(8))
         learned_from = summaries_to_bytes(summaries)
         if self.description.approval:
-            report = msgspec.structs.replace(report, changes=update.changes(state.policy))
+            report = msgspec.structs.replace(report, changes=update.changes(state))
             if not self.store.propose(self.versions.row(parent + 1, state, learned_from, report, update.plan.now)):
                 return self._made_elsewhere(parent + 1)
             return self._outcome(parent + 1, state.policy.id, report, state=state, proposed=True)

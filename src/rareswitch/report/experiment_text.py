@@ -10,6 +10,7 @@ from rareswitch.experiment import (
     Advance,
     Audit,
     Choice,
+    ExperimentReport,
     GateReport,
     LearnerNote,
     Lift,
@@ -202,6 +203,15 @@ def status_text(status: Status, *, cli: bool = False) -> str:
     if status.ended is not None:
         return "\n".join([*lines, f"Ended on {minute_text(status.ended)}: no more decisions."])
     return "\n".join([*lines, waits_text(() if status.due else status.waits, cli=cli)])
+
+
+@as_text.register
+def report_text(report: ExperimentReport, *, cli: bool = False) -> str:
+    """All that is known of an experiment."""
+    texts = [as_text(report.status, cli=cli)]
+    texts += [] if report.proposal is None else [as_text(report.proposal, cli=cli)]
+    texts += [] if report.values is None else [as_text(report.values)]
+    return "\n\n".join(texts)
 
 
 def _fields(fields: dict[str, dict[str, int]]) -> list[str]:

@@ -1,6 +1,7 @@
 """The service as an ASGI application: who calls, what is read and written, what went wrong, what is counted."""
 
 import asyncio
+import hmac
 import json
 import logging
 import math
@@ -127,6 +128,10 @@ class Call:
     service: Service
     request: Request
     caller: Token | None
+    #: Of a browser: what its forms must be signed for; empty for others.
+    session: str = ""
+    #: By which a change shows that it comes from a form of the page.
+    form_token: str = ""
     #: What is written to the log beside the usual: ids of decisions and versions of policies, never values of features.
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -161,6 +166,8 @@ class Route:
     #: The status of an answer, and the form of refusals.
     status: int = 200
     refuses: type[ErrorForm] = Refusal
+    #: The kind of :class:`Endpoint`; None: that one.
+    endpoint: "type[Endpoint] | None" = None
 
 
 class Endpoint:
@@ -181,11 +188,13 @@ class Endpoint:
             check_host(call)
             call.caller = find_caller(call)
             check_allowed(call, self.route.scope, call.request.path_params.get("name"))
-            body = None if self.route.takes is None else self._decode(call.request, await self._read(scope, receive))
+            call.form_token = call.request.headers.get("x-csrf-token", "")
+            body = None if self.route.takes is None else self._decode(call, await self._read(scope, receive))
+            check_form(call)
             answer = await self.route.call(call, body)
             response = answer if isinstance(answer, Response) else self._encode(call.request, answer)
         except Exception as error:
-            response = refusal(error, call, self.route.refuses)
+            response = self._refused(error, call)
         path, seconds = f"{self.route.method} {self.route.path}", time.perf_counter() - began
         metrics = self.service.metrics
         metrics.requests.labels(path, str(response.status_code)).inc()
@@ -222,8 +231,11 @@ class Endpoint:
             text = f"the body must come within {limits.receive:g} seconds."
             raise HttpError(408, text, {"connection": "close"}) from None
 
-    def _decode(self, request: Request, body: bytes) -> Any:
-        media = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    def _refused(self, error: Exception, call: Call) -> Response:
+        return refusal(error, call, self.route.refuses)
+
+    def _decode(self, call: Call, body: bytes) -> Any:
+        media = call.request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         decoder = self._decoders.get(media)
         if decoder is None:
             raise HttpError(415, f"Content-Type must be {JSON} or {MSGPACK}; got {media!r:.60}.")
@@ -252,24 +264,29 @@ def find_caller(call: Call) -> Token | None:
     if session := cookie_parser(headers.get("cookie", "")).get(COOKIE):
         payload = security.tokens.payload(session)
         if payload is not None and payload.startswith("session "):
-            check_same_site(call, payload)
+            check_same_site(call)
+            call.session = payload
             return Token(name=payload, hash="", scopes=("admin",))
     if security.user_header is not None and (user := headers.get(security.user_header)):
         peer = call.request.client
         if peer is not None and peer.host in security.proxies:
-            check_same_site(call, f"user {user}")
-            return Token(name=f"user {user}", hash="", scopes=security.user_scopes)
+            check_same_site(call)
+            call.session = f"user {user}"
+            return Token(name=call.session, hash="", scopes=security.user_scopes)
     return None
 
 
-def check_same_site(call: Call, payload: str) -> None:
-    """Refuse what a browser sends by itself from other pages, and changes without the token of a form."""
-    request = call.request
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+def check_same_site(call: Call) -> None:
+    """Refuse what a browser sends by itself from other pages."""
+    if call.request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise HttpError(403, "requests of a browser must come from the page of this service.")
-    if request.method not in ("GET", "HEAD"):
-        form = call.service.security.tokens.payload(request.headers.get("x-csrf-token", ""))
-        if form != f"form {payload}":
+
+
+def check_form(call: Call) -> None:
+    """Refuse changes by a browser without the token of a form."""
+    if call.session and call.request.method not in ("GET", "HEAD"):
+        token = call.service.security.tokens.form(call.session)
+        if not hmac.compare_digest(token.encode(), call.form_token.encode()):
             raise HttpError(403, "the form has expired. Load the page again.")
 
 
@@ -295,6 +312,13 @@ def check_allowed(call: Call, scope: Scope | None, experiment: str | None) -> No
 
 def refusal(error: Exception, call: Call, form: type[ErrorForm] = Refusal) -> Response:
     """The answer to a request that failed."""
+    status, headers, problem = problem_of(error, call)
+    status, body = form.of(status, problem, str(call.request.path_params.get("name", "")))
+    return Response(_TO_JSON.encode(body), status, headers, JSON)
+
+
+def problem_of(error: Exception, call: Call) -> tuple[int, dict[str, str], ErrorBody]:
+    """The status, the headers and the content of the answer to a request that failed."""
     parameter, value, headers = None, None, dict[str, str]()
     if isinstance(error, HttpError):
         status, headers, message = error.status, error.headers, str(error)
@@ -313,9 +337,7 @@ def refusal(error: Exception, call: Call, form: type[ErrorForm] = Refusal) -> Re
     call.notes["error"] = type(error).__name__
     kind = "RequestError" if isinstance(error, (HttpError, msgspec.MsgspecError)) else type(error).__name__
     value = str(value) if isinstance(value, float) and not math.isfinite(value) else value
-    problem = ErrorBody(type=kind, message=message, parameter=parameter, given=value)
-    status, body = form.of(status, problem, str(call.request.path_params.get("name", "")))
-    return Response(_TO_JSON.encode(body), status, headers, JSON)
+    return status, headers, ErrorBody(type=kind, message=message, parameter=parameter, given=value)
 
 
 def log(event: str, **facts: Any) -> None:
@@ -339,6 +361,7 @@ def make_app(service: Service, routes: Sequence[Route]) -> Starlette:
         await asyncio.to_thread(service.hub.close)
 
     entries = [
-        HttpRoute(route.path, Endpoint(service, route), methods=[route.method], name=route.summary) for route in routes
+        HttpRoute(route.path, (route.endpoint or Endpoint)(service, route), methods=[route.method], name=route.summary)
+        for route in routes
     ]
     return Starlette(routes=entries, lifespan=lifespan, exception_handlers={404: missing, 405: missing})

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -133,6 +134,10 @@ class Hub:
             return await answer
         finally:
             self._calls -= 1
+
+    def now(self) -> float:
+        """What the page takes for the current time, in seconds since 1970."""
+        return time.time()
 
     async def watch(self) -> None:
         """What is to be done beside answering requests."""

@@ -12,6 +12,7 @@ import msgspec
 from starlette.responses import HTMLResponse, Response
 
 from rareswitch.service.app import JSON, KEY_HEADERS, MSGPACK, STATUS, Call, Route
+from rareswitch.service.page import HEADERS, STATIC, static_file
 from rareswitch.version import __version__
 
 __all__ = ["description"]
@@ -81,11 +82,12 @@ def pages(routes: Sequence[Route]) -> tuple[Route, ...]:
 
     async def readable(call: Call, _: None) -> Response:
         """The routes of this service, as a page to read."""
-        return HTMLResponse(_page(routes), headers={"content-security-policy": "default-src 'none'; style-src 'self'"})
+        return HTMLResponse(_page(routes), headers=HEADERS)
 
     return (
         Route(method="GET", path="/openapi.json", scope=None, summary=str(document.__doc__), call=document, gives=dict),
         Route(method="GET", path="/docs", scope=None, summary=str(readable.__doc__), call=readable, media="text/html"),
+        STATIC,
     )
 
 
@@ -97,16 +99,23 @@ def _page(routes: Sequence[Route]) -> str:
         for route in routes
     )
     structs = "".join(
-        f'<h2 id="{kind.__name__}">{kind.__name__}</h2><p>{escape((getdoc(kind) or "").splitlines()[0])}</p><ul>'
+        f'<h3 id="{kind.__name__}">{kind.__name__}</h3><p>{escape((getdoc(kind) or "").splitlines()[0])}</p>'
+        '<ul class="api-types">'
         + "".join(f"<li><code>{field.name}</code>: {escape(_type_text(field.type))}</li>" for field in _fields(kind))
         + "</ul>"
         for kind in dict.fromkeys(map(_struct, _types(routes)))
     )
     head = "<tr><th>route</th><th>scope</th><th></th><th>takes</th><th>gives</th></tr>"
+    style, icon = static_file("page.css")[2], static_file("icon.svg")[2]
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>rareswitch</title><h1>rareswitch</h1>'
-        "<p>Bodies are JSON or MessagePack; errors under <code>/v1</code> have one form, Refusal. The same "
-        f'as <a href="/openapi.json">OpenAPI</a>.</p><table>{head}{rows}</table>{structs}</html>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>API · rareswitch</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="{icon}"><link rel="stylesheet" href="{style}"></head><body>'
+        '<nav class="topbar" aria-label="Pages"><a class="home" href="/">rareswitch</a>'
+        '<a href="/openapi.json">OpenAPI</a></nav><main><section><h1>Routes</h1><p>Bodies are JSON or MessagePack; '
+        "errors under <code>/v1</code> have one form, <code>Refusal</code>.</p>"
+        f'<table class="api">{head}{rows}</table></section><section><h2>Types</h2>{structs}</section></main>'
+        "</body></html>"
     )
 
 

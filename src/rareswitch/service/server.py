@@ -21,6 +21,7 @@ from rareswitch.service.edge import EdgeHub, FrozenPolicy
 from rareswitch.service.hub import Hub
 from rareswitch.service.ofrep import FLAG_ROUTES
 from rareswitch.service.openapi import pages
+from rareswitch.service.page import Page
 from rareswitch.service.routes import EDGE_ROUTES, ROUTES
 from rareswitch.service.tokens import Tokens
 
@@ -152,11 +153,11 @@ def tokens_path(settings: ServerSettings) -> Path:
     return Path(f"{path}.tokens.json")
 
 
-def service_of(settings: ServerSettings) -> Service:
-    """The service of a store."""
+def service_of(settings: ServerSettings, hub: Hub | None = None) -> Service:
+    """The service of a store, or of a hub that is there."""
     own = () if settings.host in ("0.0.0.0", "::") else (settings.host,)
     key = find_key(settings.key_file, settings.key)
-    hub = Hub(settings.url, key=key)
+    hub = Hub(settings.url, key=key) if hub is None else hub
     if settings.policy is not None and settings.seed is not None:
         logs = settings.logs is not None
         frozen = FrozenPolicy(settings.policy, name=settings.name, seed=settings.seed, key=key, logs=logs)
@@ -174,8 +175,9 @@ def service_of(settings: ServerSettings) -> Service:
 
 def application(service: Service) -> Starlette:
     """All routes of a service."""
-    routes = EDGE_ROUTES if isinstance(service.hub, EdgeHub) else ALL_ROUTES
-    return make_app(service, (*routes, *pages(routes)))
+    if isinstance(service.hub, EdgeHub):
+        return make_app(service, (*EDGE_ROUTES, *pages(EDGE_ROUTES)))
+    return make_app(service, (*ALL_ROUTES, *pages(ALL_ROUTES), *Page().routes))
 
 
 def worker() -> Starlette:
@@ -184,9 +186,10 @@ def worker() -> Starlette:
     return application(service_of(msgspec.json.decode(os.environ[_SETTINGS], type=ServerSettings)))
 
 
-def serve(settings: ServerSettings, app: Starlette | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C; what was begun by then is finished."""
-    _log_lines()
+def serve(settings: ServerSettings, app: Starlette | None = None, *, quiet: bool = False) -> None:
+    """Serve until SIGTERM or Ctrl-C; what was begun by then is finished. With ``quiet`` no requests are logged."""
+    if not quiet:
+        _log_lines()
     target: Any = app
     if settings.workers > 1:
         os.environ[_SETTINGS], target = msgspec.json.encode(settings).decode(), f"{__name__}:{worker.__name__}"

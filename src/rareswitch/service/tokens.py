@@ -156,6 +156,10 @@ class Tokens:
         self._opened.add(code)
         return self.signed(f"session {secrets.token_hex(8)}", SESSION)
 
+    def form(self, session: str) -> str:
+        """By which a form shows that it was made for this session."""
+        return self._mac(f"form|{session}")
+
     def signed(self, payload: str, seconds: float) -> str:
         """A text that comes back as it was, or not at all, until it expires."""
         content = f"{payload}|{secrets.token_hex(8)}|{time.time() + seconds:.0f}"

@@ -5,3 +5,4 @@ from rareswitch.store.connections import *
 from rareswitch.store.opening import *
 from rareswitch.store.rows import *
 from rareswitch.store.store import *
+from rareswitch.store.timeline import *

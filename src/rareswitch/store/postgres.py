@@ -71,7 +71,7 @@ class PostgresStore(Store):
     the commit, and who freezes the marks of an update takes it alone: no row below a mark appears later.
     """
 
-    kinds, row_lock = _KINDS, "FOR UPDATE"
+    kinds, row_lock, floored = _KINDS, "FOR UPDATE", "CAST(floor({}) AS BIGINT)"
     seq = "coalesce(?, nextval(pg_get_serial_sequence('rareswitch_{table}', 'seq')))"
 
     def __init__(self, url: str, name: str) -> None:

@@ -87,6 +87,8 @@ class Store(Database):
     row_lock = ""
     #: And numbers the rows of a table, where a parameter does not say their number.
     seq = "?"
+    #: And makes whole numbers of others that are not negative.
+    floored = "CAST({} AS INTEGER)"
 
     def __init__(self, url: str, name: str) -> None:
         super().__init__(url, name)

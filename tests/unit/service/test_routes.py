@@ -197,9 +197,9 @@ def test_a_session_changes_something_with_the_token_of_its_form_alone(ask: Ask, 
     assert tokens.open_session(code) is None
     cookie = {"cookie": f"{COOKIE}={session}"}
     assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=cookie).status_code == 403
-    other = tokens.signed("form session other", 60)
+    other = tokens.form("session other")
     assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=cookie | {"x-csrf-token": other}).status_code == 403
-    own = tokens.signed(f"form {tokens.payload(session)}", 60)
+    own = tokens.form(tokens.payload(session) or "")
     assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=cookie | {"x-csrf-token": own}).status_code == 200
     assert ask("GET", SPRING, token=None, headers={"cookie": f"{COOKIE}={session[:-4]}AAAA"}).status_code == 401
 

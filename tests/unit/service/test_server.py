@@ -67,6 +67,10 @@ def test_a_decision_is_served_and_the_server_ends_in_order(store: str) -> None:
     with serving(store) as (process, port, token):
         base = f"http://127.0.0.1:{port}/v1/experiments/spring"
         body = {"id": "r1", "context": {"age": 30, "device": "web"}, "arms": ["A", "B"]}
+        link = process.stdout.readline().split()[-1]
+        with httpx.Client(timeout=60) as browser:
+            assert browser.get(link).status_code == 200
+            assert "spring" in browser.get(f"http://127.0.0.1:{port}/").text
         with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
             choice = client.post(f"{base}/decide", json=body).json()
         process.send_signal(signal.SIGTERM)
@@ -180,6 +184,9 @@ def test_tokens_are_made_listed_and_revoked(store: str, capsys: pytest.CaptureFi
     assert main(["token", store]) == 0
     assert "shop: decide; spring; until 20" in capsys.readouterr().out
     assert main(["token", store, "shop", "--scopes", "decide"]) == 2
+    assert main(["token", store, "other", "--scopes", "decyde"]) == 2
+    assert main(["token", store, "--link"]) == 0
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:8700/login?code=")
     assert main(["token", store, "other", "--scopes", "decyde"]) == 2
     assert "Did you mean 'decide'?" in capsys.readouterr().err
     assert main(["token", store, "shop", "--revoke"]) == 0

@@ -38,7 +38,7 @@ def run_demo(options: argparse.Namespace) -> int:
     """Eight weeks of experiments, and their regret."""
     check_target(options.plot)
     whole("days", options.days, high=DAYS)
-    began, world = time.monotonic(), _demo_world()
+    began, world = time.monotonic(), demo_world()
     if not options.json:
         print(
             f"{options.days} days, {RATE} visitors a day, one of {len(CAMPAIGNS)} campaigns for each. A visitor is a "
@@ -74,14 +74,19 @@ def run_demo(options: argparse.Namespace) -> int:
     return 0
 
 
-def _demo_world() -> RecordWorld:
-    """Visitors who like what suits their age and device, and whether they are new."""
+def demo_world(*, baseline: str | None = None) -> RecordWorld:
+    """Visitors who like what suits their age and device, and whether they are new.
+
+    With ``baseline`` their records have a field of this name, with the campaign that they would have been shown.
+    """
     rng = random.Random(SEED)
     sample: list[RecordData] = [
         {"age": rng.randint(18, 80), "device": rng.choice(("android", "ios")), "new": rng.random() < 0.3}
         for _ in range(2000)
     ]
     features = Features.fit(sample, list(CAMPAIGNS), spare_arms=0, missing="error")  # none is missing
+    if baseline is not None:
+        sample = [{**record, baseline: CAMPAIGNS[k % 3]} for k, record in enumerate(sample)]
     return RecordWorld(features=features, sample=sample, offers=dict.fromkeys(CAMPAIGNS), gain=1.5)
 
 
