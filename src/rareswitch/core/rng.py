@@ -32,6 +32,7 @@ Ids: TypeAlias = Sequence[int | str] | NDArray[np.generic]
 #: Bytes of the longest string.
 LONGEST = 128
 _BEYOND = 1 << 63
+_KEY = struct.Struct(">QQ").pack
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 
@@ -118,8 +119,7 @@ def key_bytes(keys: KeyArray) -> list[bytes]:
     >>> key_bytes(id_keys([258]))[0].hex()
     '00000000000000000000000000000102'
     """
-    data = np.ascontiguousarray(keys[:, ::-1], dtype=">u8").tobytes()
-    return [data[at : at + 16] for at in range(0, len(data), 16)]
+    return [_KEY(high, low) for low, high in keys.tolist()]
 
 
 def keys_of_bytes(data: bytes | memoryview | NDArray[np.generic], count: int) -> KeyArray:

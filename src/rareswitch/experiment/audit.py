@@ -45,8 +45,8 @@ def audit_decision(
         if row.baseline is not None:
             request = replace(request, baselines=np.array([row.baseline]))
         vectors = np.ascontiguousarray(request.vectors(0))
-        names = request.names_text(0)
-        if request.digest(0, names, vectors) != row.digest:
+        names, digest = request.identity(0, vectors)
+        if digest != row.digest:
             verdict, vectors = "other contexts", None
     elif row.contexts is not None:
         vectors, names = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim), row.names

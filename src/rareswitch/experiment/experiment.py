@@ -3,15 +3,14 @@
 import time as clock
 from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import Executor
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from msgspec import structs
 
-from rareswitch.core import BoolArray, ContextSets, IntArray, KeyArray, Sets, finite_array, id_keys, key_bytes, summable
+from rareswitch.core import ContextSets, KeyArray, Sets, id_keys, key_bytes, summable
 from rareswitch.errors import ConflictError, ParameterError, ShapeError, UnsuitableError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
@@ -31,13 +30,6 @@ from rareswitch.policy import Key, Policy, check_signs, in_holdout
 from rareswitch.store import DecisionRow, Job, RewardRow, Store
 
 __all__ = ["Experiment"]
-
-
-class AskedOfPolicy(TypedDict):
-    """What a policy may need of requests beside their contexts: see :meth:`~rareswitch.policy.Policy.decide`."""
-
-    protected: BoolArray | None
-    baseline: IntArray | None
 
 
 class Experiment:
@@ -208,9 +200,12 @@ class Experiment:
             if isinstance(job, Request):
                 groups.setdefault((job.arms is None, job.baseline is None), []).append(job)
         for (unnamed, unshown), group in groups.items():
-            single = len(group) == 1 and self.description.features is not None
+            single = len(group) == 1
+            contexts: Any = [job.context for job in group]
+            if not single and self.description.features is None:
+                contexts = ContextSets.from_ragged(contexts)
             batch, rows = self._decide(
-                group[0].context if single else self._contexts([job.context for job in group]),
+                group[0].context if single else contexts,
                 None if unnamed else group[0].arms if single else [job.arms for job in group],
                 [job.id for job in group],
                 None if unshown else [job.baseline for job in group],
@@ -220,14 +215,6 @@ class Experiment:
             )
             for at, job in enumerate(group):
                 job.batch, job.at, job.decisions = batch, at, rows[at : at + 1]
-
-    def _contexts(self, contexts: list[Any]) -> Any:
-        """Those of single requests as those of many: vectors are put into one array."""
-        if self.description.features is not None:
-            return contexts
-        if len(contexts) == 1:
-            return finite_array("contexts", contexts[0])[None]
-        return ContextSets.from_ragged(contexts)
 
     def _decide(
         self,
@@ -240,23 +227,21 @@ class Experiment:
         *,
         single: bool = False,
     ) -> tuple[Requests, list[DecisionRow]]:
-        batch, version, asked = self._read(contexts, arms, ids, baseline, single=single)
-        decided = version.policy.decide(
-            batch.sets, ids=ids[0] if batch.sets.single else ids, seed=self.description.seed, **asked
-        )
+        description = self.description
+        batch, version = self._read(contexts, arms, ids, baseline, single=single)
+        decided, cohorts = batch.decide(version.policy, description.seed), None
         if self._versions.ended is not None:
             self._refuse_new(ids, decided.ids.reshape(-1, 2), self._versions.ended)
-        cohorts = None
-        if version.policy.holdout is not None:
-            held = in_holdout(decided.ids.reshape(-1, 2), seed=self.description.seed, share=version.policy.holdout)
+        if description.holdout is not None:
+            held = in_holdout(decided.ids.reshape(-1, 2), seed=description.seed, share=description.holdout)
             cohorts = np.where(held, "holdout", "policy").tolist()
         return batch, batch.rows(
             decided,
             version=version.row.number,
-            context_sample_rate=self.description.context_sample_rate,
+            context_sample_rate=description.context_sample_rate,
             times=times,
             cohorts=cohorts,
-            keep_records=self.description.keep_records,
+            keep_records=description.keep_records,
             deferred=deferred,
         )
 
@@ -267,42 +252,37 @@ class Experiment:
         >>> create("memory:", "spring", dim=2).probabilities([[1.0, 0.0], [0.0, 1.0]], ["red", "blue"])
         {'red': 0.5, 'blue': 0.5}
         """
-        single = self.description.features is not None
-        contexts, offered = (context, arms) if single else (self._contexts([context]), None if arms is None else [arms])
         shown = None if baseline is None else [baseline]
-        batch, version, asked = self._read(contexts, offered, ["probabilities"], shown, single=single)
-        shares = version.policy.probabilities(batch.sets, **asked).reshape(-1).tolist()
-        return {batch.arm(0, arm_index): share for arm_index, share in enumerate(shares)}
+        batch, version = self._read(context, arms, ["probabilities"], shown, single=True)
+        return batch.probabilities(version.policy)
 
     def _read(
         self, contexts: Any, arms: OfferedArms, ids: list[Id], baseline: Sequence[Arm] | None, *, single: bool
-    ) -> tuple[Requests, Version, AskedOfPolicy]:
-        """Requests as they are checked and encoded, the version that decides, and what its policy needs beside."""
-        description = self.description
+    ) -> tuple[Requests, Version]:
+        """Requests as they are checked and encoded, and the version that decides."""
+        description, own = self.description, self.description.baseline_field
         shown: Sequence[Any] | None = baseline
         arms = self._offer if arms is None else arms
-        if description.baseline_field is not None and baseline is None:
-            shown = field_values([contexts] if single else contexts, description.baseline_field)
+        if own is not None and baseline is None:
+            shown = field_values([contexts] if single else contexts, own)
         if shown is not None and description.baseline_share is None:
             raise ParameterError(
                 "baseline was given, and this experiment was created without one. Create it with baseline=True "
                 "(--baseline)."
             )
-        dim = description.learner.dim
-        batch = read_requests(description.features, dim, contexts, arms, ids=ids, baseline=shown, single=single)
-        self._check_learnable(batch.sets)
-        if description.baseline_field is not None:  # which is used, if not by the features
-            own = (description.baseline_field, "extra")
-            batch = replace(batch, cautions=[tuple(c for c in texts if c != own) for texts in batch.cautions])
+        learner = description.learner
+        batch = read_requests(description.features, learner.dim, contexts, arms, ids=ids, baseline=shown, single=single)
+        offered = batch.sets.contexts.shape[1]
+        if offered > description.max_arms or (learner.arms is not None and offered > learner.arms):
+            self._refuse_arms(offered)
+        if description.features is None:  # those of features are never longer than 1
+            learner.check(Sets(summable("contexts", batch.sets.contexts), batch.sets.available, False))
+        if own is not None:  # which is used, if not by the features
+            batch.cautions = [tuple(c for c in texts if c != (own, "extra")) for texts in batch.cautions]
         version = self._current()
-        policy = version.policy
-        if policy.needs_baseline and (batch.baselines is None or (batch.baselines < 0).any()):
+        if version.policy.needs_baseline and (batch.baselines is None or (batch.baselines < 0).any()):
             at = 0 if batch.baselines is None else int(np.flatnonzero(batch.baselines < 0)[0])
-            where = (
-                ""
-                if description.baseline_field is None
-                else f" in the field {description.baseline_field!r} of its record"
-            )
+            where = "" if own is None else f" in the field {own!r} of its record"
             who = "The first policy needs it, later ones do not."
             if description.holdout is not None:
                 who = "With a holdout, which keeps it, every request does."
@@ -310,14 +290,19 @@ class Experiment:
                 f"baseline must name the arm that would have been shown{where}; request {ids[at]!r:.100} names none. "
                 f"{who}"
             )
-        return (
-            batch,
-            version,
-            {
-                "protected": None if policy.min_propensity is None else batch.protected(policy.min_propensity),
-                # most later policies know better than the baseline, and do not ask for it
-                "baseline": batch.baselines if policy.needs_baseline else None,
-            },
+        return batch, version
+
+    def _refuse_arms(self, offered: int) -> NoReturn:
+        """Of sets from which the learner could not learn: kept, they would stand in the way of every update."""
+        most, least = self.description.max_arms, self.description.learner.arms
+        if offered > most:
+            raise ParameterError(
+                f"arms must be at most {most:,} in a request, as this experiment was created; got {offered:,}. Offer "
+                "fewer, or create an experiment with a larger max_arms: its updates take time in proportion."
+            )
+        raise ParameterError(
+            f"arms must be at most {least}, for which this experiment's learner was made; got {offered}. Offer fewer, "
+            "or create an experiment with more arms."
         )
 
     def _refuse_new(self, ids: list[Id], keys: KeyArray, ended: float) -> None:
@@ -347,23 +332,6 @@ class Experiment:
             cohort=stored.cohort,  # type: ignore[arg-type]
             cautions=batch.cautions[at],
         )
-
-    def _check_learnable(self, sets: Sets) -> None:
-        """Refuse sets from which the learner could never learn: kept, they would stand in the way of every update."""
-        learner, most = self.description.learner, self.description.max_arms
-        if sets.contexts.shape[1] > most:
-            raise ParameterError(
-                f"arms must be at most {most:,} in a request, as this experiment was created; got "
-                f"{sets.contexts.shape[1]:,}. Offer fewer, or create an experiment with a larger max_arms: its updates "
-                "take time in proportion."
-            )
-        if learner.arms is not None and sets.contexts.shape[1] > learner.arms:
-            raise ParameterError(
-                f"arms must be at most {learner.arms}, for which this experiment's learner was made; got "
-                f"{sets.contexts.shape[1]}. Offer fewer, or create an experiment with more arms."
-            )
-        if self.description.features is None:  # those of features are never longer than 1
-            learner.check(Sets(summable("contexts", sets.contexts), sets.available, False))
 
     def reward(
         self,
@@ -602,10 +570,9 @@ class Experiment:
             raise ParameterError(f"id must be that of a decision; there is none of {id!r:.100} in this experiment.")
         request = None
         if context is not None:
+            features, dim = self.description.features, self.description.learner.dim
             offered = self._offer if arms is None else arms
-            named = None if offered is None else [offered]
-            asked = self._contexts([context])
-            request = read_requests(self.description.features, self.description.learner.dim, asked, named, ids=[id])
+            request = read_requests(features, dim, context, offered, ids=[id], single=True)
         settings = {"seed": self.description.seed, "dim": self.description.learner.dim}
         return audit_decision(id, stored, self._versions.numbered(stored[0].version), request=request, **settings)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes, sample_order
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedArms, Record
-from rareswitch.policy import Decisions, MinPropensity
+from rareswitch.policy import Decisions, Policy
 from rareswitch.store import DecisionRow, Job
 
 __all__ = ["Id", "Request", "Requests", "read_requests"]
@@ -27,7 +27,7 @@ Asked: TypeAlias = "Record | Contexts | npt.ArrayLike | ContextSets | None"
 Arm: TypeAlias = str | float | None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Requests:
     """Some requests in canonical form: the available arms of each come first, in the order in which they were given."""
 
@@ -46,6 +46,34 @@ class Requests:
     #: The records as they were encoded; None where there are no features.
     encoded: Encoded | None = None
 
+    def decide(self, policy: Policy, seed: int) -> Decisions:
+        """What a policy decides."""
+        ids = self.ids[0] if self.sets.single else self.ids
+        return policy.decide(self.sets, ids=ids, seed=seed, baseline=self._shown(policy), protected=self._kept(policy))
+
+    def probabilities(self, policy: Policy) -> dict[Id, float]:
+        """With what probability a policy chooses each arm of a single request."""
+        shares = policy.probabilities(self.sets, baseline=self._shown(policy), protected=self._kept(policy))
+        return {self.arm(0, arm_index): share for arm_index, share in enumerate(shares.tolist())}
+
+    def _shown(self, policy: Policy) -> IntArray | None:
+        """The baselines, where the policy needs them: most later policies know better, and do not ask for them."""
+        return self.baselines if policy.needs_baseline else None
+
+    def _kept(self, policy: Policy) -> BoolArray | None:
+        """(n, K), or (K,) of a single request, where the protected arms stand; None where all or none are."""
+        least = policy.min_propensity
+        if least is None or least.arms is None:
+            return None
+        if self.names is None:
+            raise ParameterError(
+                f"arms must be named with each request: this experiment has a minimum propensity for "
+                f"{', '.join(least.arms):.100}, and vectors alone do not tell which they are. Pass arms=[…], "
+                "the ids of the vectors."
+            )
+        flags = least.of_names(self.names, self.sets.available.shape[1])
+        return flags[0] if self.sets.single and flags is not None else flags
+
     def vectors(self, at: int) -> FloatArray:
         """(K, d) of the available arms of one request."""
         size = int(np.count_nonzero(self.sets.available[at])) if self.names is None else len(self.names[at])
@@ -57,44 +85,35 @@ class Requests:
             return self.names[at][arm_index]
         return arm_index if self.original is None else int(self.original[at, arm_index])
 
-    def protected(self, min_propensity: MinPropensity) -> BoolArray | None:
-        """(n, K), or (K,) of a single request, where the protected arms stand; None where it is for all arms."""
-        if min_propensity.arms is None:
-            return None
-        if self.names is None:
-            raise ParameterError(
-                f"arms must be named with each request: this experiment has a minimum propensity for "
-                f"{', '.join(min_propensity.arms):.100}, and vectors alone do not tell which they are. Pass arms=[…], "
-                "the ids of the vectors."
-            )
-        flags = min_propensity.of_names(self.names, self.sets.available.shape[1])
-        return flags[0] if self.sets.single and flags is not None else flags
+    def identity(self, at: int, vectors: FloatArray) -> tuple[str | None, bytes]:
+        """The ids of the arms of one request as they are kept, and 16 bytes by which it is known if it comes again.
 
-    def names_text(self, at: int) -> str | None:
-        """The ids of the arms of one request, as they are kept: texts, since 3 and "3" are one arm."""
-        if self.names is None:
-            return None
-        try:
-            return msgspec.json.encode([*map(str, self.names[at])]).decode()
-        except UnicodeEncodeError:
-            for name in self.names[at]:
-                check_text("the id of an arm", str(name))
-            raise
-
-    def digest(self, at: int, names: str | None, vectors: FloatArray) -> bytes:
-        """16 bytes by which it is known whether a request comes again: over arm ids, codes or vectors, and baseline."""
+        These are over arm ids, codes or vectors, and baseline. Ids are kept as texts, since 3 and "3" are one arm.
+        """
+        names = None
+        if self.names is not None:
+            try:
+                names = msgspec.json.encode([*map(str, self.names[at])]).decode()
+            except UnicodeEncodeError:
+                for name in self.names[at]:
+                    check_text("the id of an arm", str(name))
+                raise
         baseline = -1 if self.baselines is None else int(self.baselines[at])
         digest = hashlib.sha256(f"{baseline} {names}\n".encode())
         digest.update(vectors.data if self.encoded is None else self.encoded.codes(at))
-        return digest.digest()[:16]
+        return names, digest.digest()[:16]
 
     def record_texts(self) -> list[str]:
         """The record and the arms of each request, as they are kept."""
         assert self.encoded is not None
         offers = [
-            msgspec.Raw(plain_text(dict(zip(map(str, offer.names), offer.records, strict=True))))
-            if offer.records is not None
-            else msgspec.Raw(plain_text(offer.names))
+            msgspec.Raw(
+                plain_text(
+                    offer.names
+                    if offer.records is None
+                    else dict(zip(map(str, offer.names), offer.records, strict=True))
+                )
+            )
             for offer in self.encoded.offers
         ]
         return [
@@ -118,31 +137,32 @@ class Requests:
         keys = decided.ids.reshape(-1, 2)
         ranks, key_data = sample_order(keys).tolist(), key_bytes(keys)
         arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
-        moments = [times] * len(arms) if isinstance(times, float) else times
         rows = []
-        for at, (arm_index, rank) in enumerate(zip(arms, ranks, strict=True)):
-            vectors, names = self.vectors(at), self.names_text(at)
-            keep_set, name = rank < context_sample_rate, self.ids[at]
-            baseline = None if self.baselines is None else int(self.baselines[at])
+        for at, arm_index in enumerate(arms):
+            vectors, rank, baseline = self.vectors(at), ranks[at], None
+            names, digest = self.identity(at, vectors)
+            if self.baselines is not None and self.baselines[at] >= 0:
+                baseline = int(self.baselines[at])
+            keep_set, cautions = rank < context_sample_rate, self.cautions[at]
             rows.append(
                 DecisionRow(
                     key_data[at],
-                    id_text(name),
+                    id_text(self.ids[at]),
                     version,
                     str(self.arm(at, arm_index)),
                     arm_index,
                     propensities[at],
                     vectors[arm_index].tobytes(),
-                    self.digest(at, names, vectors),
-                    moments[at],
+                    digest,
+                    times if isinstance(times, float) else times[at],
                     rank,
-                    baseline if baseline is not None and baseline >= 0 else None,
+                    baseline,
                     cohort=None if cohorts is None else cohorts[at],
                     deferred=1 if deferred is not None and deferred[at] else None,
                     contexts=vectors.tobytes() if keep_set else None,
                     names=names if keep_set else None,
                     record=None if records is None else records[at],
-                    cautions=_cautions_text(self.cautions[at]),
+                    cautions=_cautions_text(cautions) if cautions else None,
                 )
             )
         return rows
@@ -186,8 +206,8 @@ class Request(Job):
 
 
 @lru_cache(maxsize=4096)
-def _cautions_text(cautions: Cautions) -> str | None:
-    return json.dumps(cautions) if cautions else None
+def _cautions_text(cautions: Cautions) -> str:
+    return json.dumps(cautions)
 
 
 def id_text(id: int | str) -> str:  # noqa: A002
@@ -247,7 +267,7 @@ def read_requests(
     baseline: Sequence[Arm] | None = None,
     single: bool = False,
 ) -> Requests:
-    """Check and encode requests: records where there are features, else vectors (n, K, d); single: one record."""
+    """Check and encode requests: records where there are features, else vectors (n, K, d); or a single one."""
     names: Sequence[tuple[str | int, ...]] | None
     cautions: Sequence[Cautions]
     original = encoded = None
@@ -256,7 +276,13 @@ def read_requests(
         sets, cautions = encoded.checked, encoded.cautions
         names = [encoded.names] if single else encoded.names
     else:
-        sets = _vectors(dim, contexts)
+        sets = context_sets(contexts)
+        if single and not sets.single:
+            raise ShapeError(
+                f"a request is one set of vectors (arms, dim); got shape {sets.contexts.shape}. For many, decide_many."
+            )
+        if sets.contexts.shape[2] != dim:
+            raise ShapeError(f"this experiment is for vectors of {dim} features; got {sets.contexts.shape[2]}.")
         cautions = ((),) * len(sets.contexts)
         names = None if arms is None else _named(arms, sets.available)
         if not sets.available.all():
@@ -267,13 +293,6 @@ def read_requests(
     return Requests(
         ids=ids, sets=sets, names=names, original=original, baselines=arm_indices, cautions=cautions, encoded=encoded
     )
-
-
-def _vectors(dim: int, contexts: Asked) -> Sets:
-    sets = context_sets(contexts)
-    if sets.contexts.shape[2] != dim:
-        raise ShapeError(f"this experiment is for vectors of {dim} features; got {sets.contexts.shape[2]}.")
-    return sets
 
 
 def _named(arms: OfferedArms, available: BoolArray) -> list[tuple[str, ...]]:

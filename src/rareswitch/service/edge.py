@@ -66,13 +66,9 @@ class FrozenPolicy:
         """A choice, or an error, for each."""
         answers: list[Choice | Exception] = []
         for request in requests:
-            single = self.policy.features is not None
-            contexts, arms = (request.context, request.arms) if single else ([request.context], None)
-            if not single and request.arms is not None:
-                arms = [request.arms]
             shown = None if request.baseline is None else [request.baseline]
             try:
-                answers += self._decide(contexts, arms, [request.id], shown, request.time, single=single)
+                answers += self._decide(request.context, request.arms, [request.id], shown, request.time, single=True)
             except RareswitchError as error:
                 answers.append(error)
         return answers
@@ -86,25 +82,16 @@ class FrozenPolicy:
 
     def probabilities(self, context: Any, arms: Any = None, *, baseline: Any = None) -> dict[Any, float]:
         """With what probability each arm would be chosen."""
-        single, policy = self.policy.features is not None, self.policy
-        contexts, offered = (context, arms) if single else ([context], None if arms is None else [arms])
-        shown = None if baseline is None else [baseline]
-        batch = read_requests(policy.features, policy.dim, contexts, offered, ids=["p"], baseline=shown, single=single)
-        shares = policy.probabilities(batch.sets, baseline=batch.baselines, protected=_protected(policy, batch))
-        return {batch.arm(0, arm_index): share for arm_index, share in enumerate(shares.reshape(-1).tolist())}
+        policy, shown = self.policy, None if baseline is None else [baseline]
+        batch = read_requests(policy.features, policy.dim, context, arms, ids=["p"], baseline=shown, single=True)
+        return batch.probabilities(policy)
 
     def _decide(
         self, contexts: Any, arms: Any, ids: list[Any], baseline: Any, moment: float, *, single: bool = False
     ) -> list[Choice]:
         policy = self.policy  # which another file may take the place of meanwhile
         batch = read_requests(policy.features, policy.dim, contexts, arms, ids=ids, baseline=baseline, single=single)
-        decided = policy.decide(
-            batch.sets,
-            ids=ids[0] if batch.sets.single else ids,
-            seed=self.seed,
-            baseline=batch.baselines,
-            protected=_protected(policy, batch),
-        )
+        decided = batch.decide(policy, self.seed)
         if self._logs:
             self._note(policy, batch, decided, moment)
         places, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
@@ -138,10 +125,6 @@ def _refuse_deferred(deferred: bool) -> None:
             "deferred must be false: a server with a policy file keeps no decisions that could be activated. Ask a "
             "server with a store."
         )
-
-
-def _protected(policy: Policy, batch: Requests) -> Any:
-    return None if policy.min_propensity is None else batch.protected(policy.min_propensity)
 
 
 class EdgeHub(Hub):

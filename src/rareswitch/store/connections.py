@@ -21,6 +21,10 @@ MOST_ROWS, MOST_WAITING = 20_000, 10_000
 READERS = 8
 #: Seconds for which a database may be gone, or locked by others.
 PATIENCE = 10.0
+#: The number of this process, which is looked at with each call: to ask for it is to go into the kernel.
+_THIS = [os.getpid()]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _THIS.__setitem__(0, os.getpid()))
 #: And for which a call waits for a place in the queue.
 QUEUE_PATIENCE = PATIENCE
 
@@ -188,17 +192,18 @@ class GroupCommit:
         """Hand in jobs and wait until they are durable, or have errors of their own; the last closes the queue."""
         if len(self._waiting) >= MOST_WAITING:
             self._wait_for_room()
-        for job in jobs:
-            job.woken = threading.Lock()
-            job.woken.acquire()
         try:
             with self._lock:
                 if self._closed:
                     raise StoreError("the store is closed. Open it again.")
                 self._closed = last
+                for job in jobs:
+                    if self._leader is None:
+                        self._leader = job
+                    else:
+                        job.woken = threading.Lock()
+                        job.woken.acquire()
                 self._waiting += jobs
-                if self._leader is None:
-                    self._leader = jobs[0]
             for job in jobs:
                 if self._leader is not job:
                     job.woken.acquire()
@@ -251,16 +256,16 @@ class GroupCommit:
 
     def _carry_out(self, jobs: Sequence[Job]) -> None:
         """Let requests become rows, and keep all; requests that fail together are prepared one by one."""
-        for prepare in {job.prepare for job in jobs if job.prepare is not None}:
-            requests = [job for job in jobs if job.prepare == prepare]
-            try:
+        requests = [job for job in jobs if job.prepare is not None]
+        try:
+            if requests and (prepare := requests[0].prepare) is not None:  # of the one experiment of the store
                 prepare(requests)
-            except Exception as error:
-                if len(requests) == 1:
-                    requests[0].error = error
-                else:
-                    for job in requests:
-                        self._carry_out([job])
+        except Exception as error:
+            if len(requests) == 1:
+                requests[0].error = error
+            else:
+                for job in requests:
+                    self._carry_out([job])
         waiting = [job for job in jobs if not job.done and job.error is None]
         if sound := [job for job in waiting if job.alone or job.decisions or job.rewards or job.activations]:
             self._keep(sound)
@@ -330,7 +335,7 @@ class Database(ABC):
         self._queue = GroupCommit(self._commit, self._count)
         #: Used by whoever leads the queue.
         self._writing: Connection | None = None
-        self._process = os.getpid()
+        self._process = _THIS[0]
         self._closed = False
 
     # what kinds of databases differ in
@@ -384,7 +389,7 @@ class Database(ABC):
 
     def _ready(self, create: bool = False) -> Pool[Any]:
         """Connections to a database that is there, and has tables."""
-        if os.getpid() != self._process:
+        if _THIS[0] != self._process:
             raise StoreError(f"the store was opened in another process, of which this is a fork. {self._forked()}")
         if self._closed:
             raise StoreError("the store is closed. Open it again.")
@@ -440,7 +445,7 @@ class Database(ABC):
 
     def submit(self, *jobs: Job) -> None:
         """Hand in jobs, and wait until they are durable with all others that wait, or have errors of their own."""
-        if self._pool is None or self._closed or os.getpid() != self._process:
+        if self._pool is None or self._closed or _THIS[0] != self._process:
             self._ready()
         self._queue.submit(*jobs)
 
@@ -472,7 +477,7 @@ class Database(ABC):
 
     def close(self) -> None:
         """Let go of files and connections; what was acknowledged stays."""
-        if os.getpid() != self._process:
+        if _THIS[0] != self._process:
             return  # connections are its parent's; and a thread that is not here may hold the lock
         with self._lock:
             if self._pool is not None and not self._closed:

@@ -146,16 +146,13 @@ class SqliteStore(SqliteTables):
         return connection
 
     def _begin(self, connection: SqliteConnection) -> None:
-        self._check_file(connection)
+        self._settle(connection)
         try:
             connection.execute(self.begin)
         except sqlite3.OperationalError:
             attempt(partial(connection.execute, self.begin), self._judged)
 
     def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
-        self._check_file(connection)
-
-    def _check_file(self, connection: SqliteConnection) -> None:
         """Raise if the file, or its log, is not the one that was opened."""
         with suppress(OSError):
             file, log = os.stat(self.path), os.stat(self._log)

@@ -376,7 +376,7 @@ class Store(Database):
                 own = [next(known) for _ in job.rewards]
                 job.before = [before for before, _ in own]
                 job.unmatched = sum(decision is None for _, decision in own)
-        for names in _parts(sorted(counted)):
+        for names in _parts(sorted(counted)) if counted else ():
             values = ", ".join(["(?, ?, ?)"] * len(names))
             connection.execute(
                 f"INSERT INTO rareswitch_counters (experiment, name, count) VALUES {values} "
