@@ -44,8 +44,7 @@ def audit_decision(
     if request is not None:
         if row.baseline is not None:
             request = replace(request, baselines=np.array([row.baseline]))
-        vectors = np.ascontiguousarray(request.vectors(0))
-        names, digest = request.identity(0, vectors)
+        vectors, names, digest = request.identity(0)
         if digest != row.digest:
             verdict, vectors = "other contexts", None
     elif row.contexts is not None:

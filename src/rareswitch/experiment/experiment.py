@@ -1,7 +1,7 @@
 """The experiment: records and ids in, decisions out, late rewards, updates when they are due; durable."""
 
 import time as clock
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from rareswitch.core import ContextSets, KeyArray, Sets, id_keys, key_bytes, summable
-from rareswitch.errors import ConflictError, ParameterError, ShapeError, UnsuitableError
+from rareswitch.errors import ConflictError, ParameterError, UnsuitableError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
@@ -136,9 +136,10 @@ class Experiment:
         now
             When it is made: a datetime, a text such as 2026-03-02 09:00, or seconds since 1970.
         """
-        request = self.request(context, arms, id=id, baseline=baseline, deferred=deferred, now=now)
-        (choice,) = self.decide_together([request])
-        if isinstance(choice, Exception):
+        request = Request(self._prepare, context, arms, id, baseline, deferred, now)
+        self.store.submit(request)
+        choice = self._choice(request.batch, request.at, request.decisions[0], request.stored[0])
+        if isinstance(choice, ConflictError):
             raise choice
         return choice
 
@@ -153,10 +154,7 @@ class Experiment:
         now: Moment | None = None,
     ) -> Request:
         """What :meth:`decide` decides, for :meth:`decide_together`."""
-        if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
-            raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
-        moment = clock.time() if now is None else seconds_of(now)
-        return Request(context, arms, id, baseline, moment, self._prepare, deferred)
+        return Request(self._prepare, context, arms, id, baseline, deferred, now)
 
     def decide_together(self, requests: Sequence[Request]) -> list[Choice | Exception]:
         """:meth:`decide` for requests of several callers, which share a commit: each has a choice or its own error."""

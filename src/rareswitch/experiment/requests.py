@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import time as clock
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes, sample_order
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedArms, Record
+from rareswitch.planning import Moment, seconds_of
 from rareswitch.policy import Decisions, Policy
 from rareswitch.store import DecisionRow, Job
 
@@ -49,35 +51,28 @@ class Requests:
     def decide(self, policy: Policy, seed: int) -> Decisions:
         """What a policy decides."""
         ids = self.ids[0] if self.sets.single else self.ids
-        return policy.decide(self.sets, ids=ids, seed=seed, baseline=self._shown(policy), protected=self._kept(policy))
+        if policy.needs_baseline or policy.min_propensity is not None:
+            return policy.decide(self.sets, ids=ids, seed=seed, **self._named(policy))
+        return policy.decide(self.sets, ids=ids, seed=seed)
 
     def probabilities(self, policy: Policy) -> dict[Id, float]:
         """With what probability a policy chooses each arm of a single request."""
-        shares = policy.probabilities(self.sets, baseline=self._shown(policy), protected=self._kept(policy))
+        shares = policy.probabilities(self.sets, **self._named(policy))
         return {self.arm(0, arm_index): share for arm_index, share in enumerate(shares.tolist())}
 
-    def _shown(self, policy: Policy) -> IntArray | None:
-        """The baselines, where the policy needs them: most later policies know better, and do not ask for them."""
-        return self.baselines if policy.needs_baseline else None
-
-    def _kept(self, policy: Policy) -> BoolArray | None:
-        """(n, K), or (K,) of a single request, where the protected arms stand; None where all or none are."""
-        least = policy.min_propensity
-        if least is None or least.arms is None:
-            return None
-        if self.names is None:
-            raise ParameterError(
-                f"arms must be named with each request: this experiment has a minimum propensity for "
-                f"{', '.join(least.arms):.100}, and vectors alone do not tell which they are. Pass arms=[…], "
-                "the ids of the vectors."
-            )
-        flags = least.of_names(self.names, self.sets.available.shape[1])
-        return flags[0] if self.sets.single and flags is not None else flags
-
-    def vectors(self, at: int) -> FloatArray:
-        """(K, d) of the available arms of one request."""
-        size = int(np.count_nonzero(self.sets.available[at])) if self.names is None else len(self.names[at])
-        return self.sets.contexts[at, :size]
+    def _named(self, policy: Policy) -> dict[str, IntArray | BoolArray | None]:
+        """Where the baselines and the protected arms stand, if the policy asks for them."""
+        least, flags = policy.min_propensity, None
+        if least is not None and least.arms is not None:
+            if self.names is None:
+                raise ParameterError(
+                    f"arms must be named with each request: this experiment has a minimum propensity for "
+                    f"{', '.join(least.arms):.100}, and vectors alone do not tell which they are. Pass arms=[…], "
+                    "the ids of the vectors."
+                )
+            flags = least.of_names(self.names, self.sets.available.shape[1])
+            flags = flags[0] if self.sets.single and flags is not None else flags
+        return {"baseline": self.baselines if policy.needs_baseline else None, "protected": flags}
 
     def arm(self, at: int, arm_index: int) -> Id:
         """What the caller calls an arm."""
@@ -85,11 +80,13 @@ class Requests:
             return self.names[at][arm_index]
         return arm_index if self.original is None else int(self.original[at, arm_index])
 
-    def identity(self, at: int, vectors: FloatArray) -> tuple[str | None, bytes]:
-        """The ids of the arms of one request as they are kept, and 16 bytes by which it is known if it comes again.
+    def identity(self, at: int) -> tuple[FloatArray, str | None, bytes]:
+        """What is kept of one request: the vectors (K, d) of its arms, their ids, and 16 bytes by which it is known.
 
         These are over arm ids, codes or vectors, and baseline. Ids are kept as texts, since 3 and "3" are one arm.
         """
+        size = int(np.count_nonzero(self.sets.available[at])) if self.names is None else len(self.names[at])
+        vectors = self.sets.contexts[at, :size]
         names = None
         if self.names is not None:
             try:
@@ -101,7 +98,7 @@ class Requests:
         baseline = -1 if self.baselines is None else int(self.baselines[at])
         digest = hashlib.sha256(f"{baseline} {names}\n".encode())
         digest.update(vectors.data if self.encoded is None else self.encoded.codes(at))
-        return names, digest.digest()[:16]
+        return vectors, names, digest.digest()[:16]
 
     def record_texts(self) -> list[str]:
         """The record and the arms of each request, as they are kept."""
@@ -139,8 +136,8 @@ class Requests:
         arms, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
         rows = []
         for at, arm_index in enumerate(arms):
-            vectors, rank, baseline = self.vectors(at), ranks[at], None
-            names, digest = self.identity(at, vectors)
+            vectors, names, digest = self.identity(at)
+            rank, baseline = ranks[at], None
             if self.baselines is not None and self.baselines[at] >= 0:
                 baseline = int(self.baselines[at])
             keep_set, cautions = rank < context_sample_rate, self.cautions[at]
@@ -193,16 +190,18 @@ class Request(Job):
 
     def __init__(
         self,
+        prepare: Callable[[Sequence[Job]], None],
         context: Asked,
         arms: OfferedArms,
         id: Id,  # noqa: A002
         baseline: Arm,
-        time: float,
-        prepare: Callable[[Sequence[Job]], None],
-        deferred: bool = False,
+        deferred: bool,
+        now: Moment | None,
     ) -> None:
-        self.context, self.arms, self.id, self.baseline, self.time = context, arms, id, baseline, time
-        self.prepare, self.deferred = prepare, deferred
+        if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
+            raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
+        self.prepare, self.context, self.arms, self.id = prepare, context, arms, id
+        self.baseline, self.deferred, self.time = baseline, deferred, clock.time() if now is None else seconds_of(now)
 
 
 @lru_cache(maxsize=4096)

@@ -234,7 +234,8 @@ class Encoder:
         count = len(table)
         if self.wide_fields:  # each request has values of its own
             offers = [*offers] * (count // len(offers))
-        joined, context_events, arm_events = _joined(offers), Events(list), Events(list)
+        joined = offers[0] if len(offers) == 1 else _joined(offers)
+        context_events, arm_events = Events(list), Events(list)
         context = self.context.raw(self._context_columns(table, context_events), count)
         columns = self._arm_columns(joined, arm_events)
         if self.wide_fields:
@@ -242,7 +243,8 @@ class Encoder:
         arm = self.arm.raw([*columns, joined.names] if self.features.arms is not None else columns, len(joined.names))
         rows = _rows(offers)
         vectors = self._vectors(context, arm, rows, context_events, arm_events)
-        self._note_shared(arm, rows, count, arm_events, context_events)
+        if ("spare", Arms.name) in arm_events:
+            self._note_shared(arm, rows, count, context_events)
         repeated = count // len(offers)
         details = Counter({key: len(requests) for key, requests in context_events.items()})
         for key, items in arm_events.items():
@@ -368,10 +370,8 @@ class Encoder:
             )
         events["extra", name] += items
 
-    def _note_shared(self, arm: FloatArray, rows: IntArray, count: int, arm_events: Events, events: Events) -> None:
+    def _note_shared(self, arm: FloatArray, rows: IntArray, count: int, events: Events) -> None:
         """Note each request once for each of its arms that met another one in a spare block."""
-        if ("spare", Arms.name) not in arm_events:
-            return
         for k, row in enumerate(rows):
             blocks = arm[-1, row[row >= 0]]
             _, times = np.unique(blocks[blocks >= len(self.named)], return_counts=True)
@@ -420,8 +420,6 @@ def _getter(fields: Sequence[Field]) -> Getter:
 
 def _joined(offers: Sequence[Offer]) -> Offer:
     """The arms of many requests, one after the other."""
-    if len(offers) == 1:
-        return offers[0]
     records: list[Record] | None = None
     if any(offer.records is not None for offer in offers):
         records = [record for offer in offers for record in (offer.records or [{}] * len(offer.names))]

@@ -60,7 +60,7 @@ class FrozenPolicy:
     ) -> Request:
         """What is asked; it is decided when :meth:`decide_together` comes to it."""
         _refuse_deferred(deferred)
-        return Request(context, arms, id, baseline, time.time(), lambda jobs: None)
+        return Request(lambda jobs: None, context, arms, id, baseline, False, None)
 
     def decide_together(self, requests: Sequence[Request]) -> list[Choice | Exception]:
         """A choice, or an error, for each."""

@@ -31,7 +31,7 @@ __all__ = ["EARLIEST", "Counts", "DecisionRow", "Marks", "RewardRow", "Totals", 
 
 Words = NDArray[np.uint64]
 #: The checksum of a row of which all words are 0.
-_NOTHING = 0x243F6A8885A308D3
+_NOTHING = np.uint64(0x243F6A8885A308D3)
 #: The version of the schema that this release reads and writes.
 SCHEMA = 1
 
@@ -256,7 +256,7 @@ def checksums(words: Words) -> IntArray:
     policy. Those of a reward are the key of its decision, value, time, and the sequence number of the reward that
     superseded it, 0 where none did.
     """
-    return (words @ _constants(words.shape[1]) + np.uint64(_NOTHING)).view(np.int64)
+    return (words @ _constants(words.shape[1]) + _NOTHING).view(np.int64)
 
 
 _PACK = struct.Struct("<ddq").pack

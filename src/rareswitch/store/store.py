@@ -3,7 +3,7 @@
 import json
 import struct
 from abc import abstractmethod
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -353,7 +353,7 @@ class Store(Database):
 
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
         """Keep all rows of a group of callers, in their order, and fill in the results."""
-        counted: Counter[str] = Counter()
+        counted: defaultdict[str, int] = defaultdict(int)
         self._loose = []
         decisions = [row for job in jobs for row in job.decisions]
         if decisions:
@@ -442,12 +442,14 @@ class Store(Database):
         return new
 
     def _keep_decisions(
-        self, connection: Connection, rows: Sequence[DecisionRow], counted: Counter[str]
+        self, connection: Connection, rows: Sequence[DecisionRow], counted: defaultdict[str, int]
     ) -> Sequence[DecisionRow]:
         new = self._insert_decisions(connection, rows)
         if any(row.cautions for row in rows):
             first = {row.key: row for row in reversed(rows) if row.key in new}
-            counted.update(caution for row in first.values() for caution in counter_names(row.cautions))
+            for row in first.values():
+                for name in counter_names(row.cautions):
+                    counted[name] += 1
         if len(new) == len(rows):
             return rows
         old = list({row.key for row in rows} - new.keys())
@@ -482,7 +484,7 @@ class Store(Database):
         return activated
 
     def _keep_rewards(
-        self, connection: Connection, rows: Sequence[tuple[RewardRow, bool]], counted: Counter[str]
+        self, connection: Connection, rows: Sequence[tuple[RewardRow, bool]], counted: defaultdict[str, int]
     ) -> Sequence[tuple[RewardRow | None, int | None]]:
         """For each the reward that was there before, and the sequence number of its decision, if they are there."""
         fresh = self._insert_rewards(connection, [row for row, _ in rows])

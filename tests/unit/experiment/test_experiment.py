@@ -17,7 +17,6 @@ from rareswitch import Ed25519Key, Foresight
 from rareswitch.errors import BatchError, ConflictError, ParameterError, ShapeError, StoreError
 from rareswitch.experiment import BatchStatus, Experiment, Rewards, create, open_experiment
 from rareswitch.experiment.description import Description
-from rareswitch.experiment.requests import Request
 from rareswitch.features import Features
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
@@ -100,7 +99,7 @@ def test_an_id_that_is_refused_leaves_the_others_as_they_are() -> None:
     trial = begun()
     trial.decide(np.eye(3), id="old")
     sets = {"a": np.eye(3), "old": 0.5 * np.eye(3)}
-    asked = [Request(contexts, None, name, None, 0.0, trial._prepare) for name, contexts in sets.items()]
+    asked = [trial.request(contexts, id=name) for name, contexts in sets.items()]
     trial.store._queue._carry_out(asked)  # as when two threads ask at once
     assert [request.stored[0] is request.decisions[0] for request in asked] == [True, False]
     with pytest.raises(ConflictError):
