@@ -326,7 +326,7 @@ class Experiment:
             policy_id=version.policy.id,
             version=stored.version,
             repeated=stored is not decided,
-            deferred=stored.waits,
+            deferred=stored.deferred is not None and stored.waits,
             cohort=stored.cohort,  # type: ignore[arg-type]
             cautions=batch.cautions[at],
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.core import LARGEST_SCALE, ContextSets, FloatArray, IntArray, Sets, sealed
+from rareswitch.core import LARGEST_SCALE, ContextSets, FloatArray, IntArray, Sets
 from rareswitch.errors import EmptySetError, RecordError
 from rareswitch.features.fields import ARM, Arms, Coder, Field, Number
 from rareswitch.features.records import (
@@ -256,9 +256,11 @@ class Encoder:
         else:
             cautions = _by_request(count, rows, context_events, arm_events)
         names = offers[0].names if single else [offer.names for offer in offers] * repeated
-        available = sealed(np.tile(rows >= 0, (repeated, 1)) if repeated > 1 else rows >= 0)
+        available = np.tile(rows >= 0, (repeated, 1)) if repeated > 1 else rows >= 0
+        for array in (vectors, available):
+            array.setflags(write=False)
         encoded = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
-        checked = Sets(sealed(vectors), available, single)
+        checked = Sets(vectors, available, single)
         vars(encoded).update(
             names=names, checked=checked, details=details, cautions=cautions, table=table, offers=offers
         )

@@ -400,7 +400,7 @@ class Store(Database):
         for part in _parts(keys or ()):
             connection.execute(f"{query} AND reward.key IN ({', '.join('?' * len(part))})", part)
 
-    @property
+    @cached_property
     def unmatched_query(self) -> str:
         """Whether there are rewards whose decision has not come; in the order of an index of these alone."""
         waiting = f"{self.unmatched_hint} WHERE experiment = {self.number} AND decision IS NULL"
@@ -409,7 +409,10 @@ class Store(Database):
     def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
         number, added = self.number, zip(rows, of_decisions(rows), strict=True)
-        values = [(waiting_seq() if row.waits else None, number, *row[: len(OWN)], total) for row, total in added]
+        values = [
+            (waiting_seq() if row.deferred and row.waits else None, number, *row[: len(OWN)], total)
+            for row, total in added
+        ]
         new: dict[bytes, int] = dict(connection.each(self._add_decision, values))
         first = rows if len(new) == len(rows) else {row.key: row for row in reversed(rows) if row.key in new}.values()
         if sets := [row for row in first if row.contexts is not None]:
