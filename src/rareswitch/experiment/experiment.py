@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from rareswitch.core import ContextSets, KeyArray, Sets, id_keys, key_bytes, summable
-from rareswitch.errors import ConflictError, ParameterError, UnsuitableError
+from rareswitch.errors import ConflictError, ParameterError, ShapeError, UnsuitableError
 from rareswitch.experiment.audit import audit_decision, verify_versions
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import Gate
