@@ -15,7 +15,7 @@ import pytest
 
 from rareswitch import Ed25519Key, Foresight
 from rareswitch.errors import BatchError, ConflictError, ParameterError, ShapeError, StoreError
-from rareswitch.experiment import BatchStatus, Experiment, Rewards, create, open_experiment
+from rareswitch.experiment import BatchStatus, Experiment, Rewarded, Rewards, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.features import Features
 from rareswitch.lab.worlds import make_world
@@ -601,7 +601,7 @@ def test_a_reward_of_an_unknown_id_says_so_and_counts_when_the_decision_comes() 
     assert (trial.reward(0, 1.0).unmatched, trial.reward(0, 1.0).repeated) == (0, 1)
     early = trial.reward(7, 1.0)
     assert str(early) == "1 reward stored for an id that has not been decided: kept until it is."
-    assert trial.reward_many([0, 7, 8], [1.0, 1.0, 1.0]).as_dict() == {"rewards": 3, "repeated": 2, "unmatched": 2}
+    assert trial.reward_many([0, 7, 8], [1.0, 1.0, 1.0]) == Rewarded(rewards=3, repeated=2, unmatched=2)
     assert trial.reward(7, 2.0, overwrite=True).unmatched == 1
     play(trial, 7, 1, pay=lambda _: False)
     assert trial.reward(7, 2.0).unmatched == 0
