@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch.errors import StoreError
-from rareswitch.store import Marks, Store, Totals, open_store, reward_value
+from rareswitch.store import Marks, Store, open_store, reward_value
 from rareswitch.store.postgres import PostgresStore
 from reference.plain_store import PlainStore
 from reference.rows import SHARED, STORES, decision, decisions, reward, version
@@ -127,18 +127,6 @@ def test_a_reward_that_came_first_is_matched_by_the_commit_of_its_decision(
     again.close()
 
 
-def test_a_reward_that_is_there_stays_unless_it_is_overwritten(store: Store) -> None:
-    store.add_decisions([decision(1)])
-    assert store.add_rewards([reward(1, 1.0)]) == [None]
-    assert store.add_rewards([reward(1, 1.0, time=3e9)]) == [reward(1, 1.0)]
-    assert store.add_rewards([reward(1, 2.0)]) == [reward(1, 1.0)]
-    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 1.0)])]
-    assert store.add_rewards([reward(1, 1.0)], overwrite=True) == [reward(1, 1.0)]
-    assert store.add_rewards([reward(1, 2.0)], overwrite=True) == [reward(1, 1.0)]
-    assert store.find([decision(1).key]) == [(decision(1), [reward(1, 2.0)])]
-    assert store.totals() == Totals(rewards=1, unmatched=0, repeated_rewards=2, overwritten=1, repeated_decisions=0)
-
-
 def test_rewards_of_one_call_come_one_after_the_other(store: Store) -> None:
     given = [reward(1, 1.0), reward(1, 2.0), reward(2, 5.0), reward(1, 3.0)]
     assert store.add_rewards(given, overwrite=True) == [None, reward(1, 1.0), None, reward(1, 2.0)]
@@ -166,19 +154,6 @@ def test_of_summed_rewards_those_that_came_in_time_count(store: Store) -> None:
     columns = table_of(store, marks_of(store), sums=True, window=10.0)
     assert columns["rewards"] == [1.0, 3.0]  # all of the second were late, and that is for the learner to count
     assert columns["reward_times"] == [made[0].time + 5.0, made[1].time + 40.0]
-
-
-def test_what_was_frozen_can_be_read_later(store: Store) -> None:
-    store.add_decisions(decisions(range(5)))
-    store.add_rewards([reward(0, 1.0), reward(1, 1.0)])
-    marks = marks_of(store)
-    before = table_of(store, marks), store.counts(marks), list(store.rows(0, marks))
-    store.add_decisions(decisions(range(5, 9)))
-    store.add_rewards([reward(0, 2.0), reward(1, 3.0), reward(2, 4.0), reward(6, 1.0)], overwrite=True)
-    store.add_rewards([reward(0, 5.0)], overwrite=True)
-    assert (table_of(store, marks), store.counts(marks), list(store.rows(0, marks))) == before
-    assert before[0]["rewards"] == [1.0, 1.0, None, None, None]
-    assert [(one.decisions, one.rewarded) for one in store.counts()] == [(9, 4)]
 
 
 def test_the_first_to_start_an_update_decides(store: Store) -> None:
@@ -222,18 +197,6 @@ def test_refusals_are_kept_in_their_order_and_end_the_update(store: Store) -> No
     store.refuse_update(1, 3, "too late")
     store.refuse_update(3, 1, "too early")
     assert [store.refusals(parent) for parent in (1, 2, 3)] == [['{"why": "≤ ☃"}', "again"], [], []]
-
-
-def test_refusals_are_there_for_other_processes(shared: tuple[str, str]) -> None:
-    one, other = open_store(*shared), open_store(*shared)
-    one.start_update(1, "{}")
-    assert other.started(1)
-    other.refuse_update(1, 1, "no")
-    assert (one.started(1), one.refusals(1)) == (False, ["no"])
-    one.refuse_update(1, 1, "no")
-    assert other.refusals(1) == ["no"]
-    one.close()
-    other.close()
 
 
 def test_the_first_to_publish_makes_the_version(store: Store) -> None:

@@ -10,7 +10,7 @@ import pytest
 import rareswitch
 from rareswitch.cli import main
 from rareswitch.decisions import DecisionLog
-from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
+from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.log import estimate_propensities, from_obp, read, read_all, read_csv, read_dsjson, to_obp, write
 from rareswitch.policy import Policy
 from reference.logged import log_of, told
@@ -43,18 +43,6 @@ def test_logs_are_never_overwritten(tmp_path: Path) -> None:
         with pytest.raises(FileFormatError, match="never overwritten"):
             write(path, log_of(1052))
         assert path.read_bytes() == before
-
-
-def test_several_files_of_parquet_are_one_log(tmp_path: Path) -> None:
-    log = log_of(1053, ids=range(60))
-    order = np.argsort(log.batches, kind="stable")
-    log = log.select(order)
-    for k in range(3):
-        write(tmp_path / f"part-{k}.parquet", log.select(slice(20 * k, 20 * k + 20)))
-    again = read_all(read(tmp_path / "part-*.parquet"))
-    assert len(again) == 60
-    assert again.chosen_names == log.chosen_names
-    assert again.propensities.tolist() == log.propensities.tolist()
 
 
 def test_policies_at_hand_become_probabilities(tmp_path: Path) -> None:
@@ -143,18 +131,3 @@ def test_commands_take_the_names_of_columns(ending: str, tmp_path: Path, capsys:
 def test_nothing_heavy_is_imported_with_the_room() -> None:
     code = "import sys, rareswitch.log; print([m for m in ('pyarrow', 'pandas', 'matplotlib') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
-def test_no_chunk_is_no_log() -> None:
-    class Nothing:
-        batch_names: tuple[str, ...] = ()
-        policies: dict[str, Policy] = {}  # noqa: RUF012
-        estimated = ""
-        cautions: tuple[str, ...] = ()
-        dim = None
-
-        def chunks(self, *, contexts: bool = True) -> object:
-            return iter(())
-
-    with pytest.raises(EmptySetError):
-        read_all(Nothing())  # type: ignore[arg-type]

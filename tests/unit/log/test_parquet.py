@@ -12,110 +12,14 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.log import ParquetLog, write_log, write_part
-from rareswitch.log import parquet as log_parquet
 from rareswitch.policy import Policy
-from reference.logged import told
+from reference.logged import log_of
 
 DIM = 3
 
 
 def policy(edition: int = 0) -> Policy:
     return Policy(dim=DIM, sampler=Uniform(), edition=edition)
-
-
-def made(count: int = 40, *, seed: int = 1, vectors: bool = True, **more: Any) -> DecisionLog:
-    """Decisions with all that a log can have: sets of different sizes, ids of arms, baselines, times, two batches."""
-    rng = np.random.default_rng(seed)
-    available = rng.random((count, 5)) < 0.6
-    available[np.arange(count), rng.integers(0, 5, count)] = True
-    logging = np.where(available, rng.random((count, 5)), 0.0)
-    logging /= logging.sum(axis=1, keepdims=True)
-    places = np.array([rng.choice(5, p=row) for row in logging])
-    codes = np.where(available, np.array([rng.permutation(7)[:5] for _ in range(count)]), -1)
-    columns: dict[str, Any] = {
-        "arm_indices": places,
-        "propensities": logging[np.arange(count), places],
-        "rewards": np.where(rng.random(count) < 0.2, np.nan, rng.standard_normal(count)),
-        "available": available,
-        "arms": ["red", "blue", "ä ☃", '"', "5", "6", "7"],
-        "codes": codes,
-        "behavior_probs": logging,
-        "baselines": np.where(rng.random(count) < 0.3, -1, available.argmax(axis=1)),
-        "ids": [f"request {k}" if k % 2 else k for k in range(count)],
-        "times": np.where(rng.random(count) < 0.1, np.nan, 1e9 + np.arange(count)),
-        "batches": (np.arange(count) >= count // 2).astype(int),
-        "batch_names": ("second", "first"),
-        "estimated": "frequencies",
-    }
-    if vectors:
-        columns["contexts"] = np.where(available[:, :, None], rng.standard_normal((count, 5, DIM)), 0.0)
-    return DecisionLog(**columns | more)
-
-
-def joined(log: Any, *, contexts: bool = True) -> dict[str, Any]:
-    """All chunks together, arms by their ids."""
-    chunks = [*log.chunks(contexts=contexts)]
-    width = max(chunk.available.shape[1] for chunk in chunks)
-    names = ("arm_indices", "propensities", "rewards", "features", "ids", "times", "batches", "baselines")
-    found: dict[str, Any] = {}
-    for name in names:
-        columns = [getattr(chunk, name) for chunk in chunks]
-        found[name] = None if columns[0] is None else np.concatenate(columns)
-    for name in ("available", "contexts", "behavior_probs"):
-        columns = [getattr(chunk, name) for chunk in chunks]
-        if columns[0] is not None:
-            found[name] = np.concatenate(
-                [np.pad(one, ((0, 0), (0, width - one.shape[1]), *[(0, 0)] * (one.ndim - 2))) for one in columns]
-            )
-    found["chosen"] = [name for chunk in chunks for name in chunk.chosen_names]
-    found["names"] = [
-        None if chunk.codes is None else [None if code < 0 else chunk.arms[code] for code in row]
-        for chunk in chunks
-        for row in (chunk.codes if chunk.codes is not None else chunk.available)
-    ]
-    return found
-
-
-@pytest.mark.parametrize("vectors", [True, False])
-@pytest.mark.parametrize("gaps", [True, False])
-def test_what_was_written_is_read(tmp_path: Path, vectors: bool, gaps: bool) -> None:
-    log = made(vectors=vectors)
-    if not gaps:
-        whole = np.ones((40, 5), dtype=bool)
-        logging, codes = np.full((40, 5), 0.2), np.tile(np.arange(5), (40, 1))
-        contexts = np.random.default_rng(2).standard_normal((40, 5, DIM)) if vectors else None
-        more: dict[str, Any] = {"available": whole, "behavior_probs": logging, "codes": codes, "contexts": contexts}
-        log = made(vectors=False, propensities=np.full(40, 0.2), **more)
-    write_log(tmp_path / "log.parquet", log)
-    back = ParquetLog(tmp_path / "log.parquet")
-    assert (back.batch_names, back.estimated, back.dim) == (log.batch_names, log.estimated, log.dim)
-    assert told(*back.chunks()) == told(log)
-    (chosen,) = back.chunks(contexts=False)
-    np.testing.assert_equal(chosen.features, log.features)
-    np.testing.assert_equal(chosen.rewards, log.rewards)
-    assert chosen.contexts is None
-    assert chosen.available.shape == (40, 1)
-    assert not chosen.arm_indices.any()
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        DecisionLog(arm_indices=[1], propensities=[0.25], rewards=[None]),
-        DecisionLog(
-            arm_indices=[1, 0],
-            propensities=[0.25, 1.0],
-            rewards=[1.0, 2.0],
-            available=np.array([[True] * 3, [True] * 3]),
-        ),
-        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], features=[[1.0, 2.0]]),
-        DecisionLog(arm_indices=[0], propensities=[0.5], rewards=[1.0], contexts=[[[1.0, 2.0], [3.0, 4.0]]]),
-        DecisionLog(arm_indices=[2], propensities=[0.5], rewards=[1.0], arms=["a", "b", "c"], ids=["x"]),
-    ],
-)
-def test_logs_with_little_in_them(tmp_path: Path, log: DecisionLog) -> None:
-    write_log(tmp_path / "log.parquet", log)
-    assert told(*ParquetLog(tmp_path / "log.parquet").chunks()) == told(log)
 
 
 def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
@@ -192,7 +96,7 @@ def test_batches_have_the_order_of_policies_or_of_their_first_rows(tmp_path: Pat
     assert ParquetLog(tmp_path / "*.parquet").batch_names == (two.id, one.id)
     log = ParquetLog(tmp_path / "*.parquet", [one, policy(7), two])
     assert log.batch_names == (one.id, two.id)
-    assert log.policies == {one.id: one, two.id: two}
+    assert [*log.policies] == [one.id, policy(7).id, two.id]  # also one that has not decided
     assert [chunk.batches.tolist() for chunk in log.chunks(contexts=False)] == [[1] * 3, [0] * 3]
     assert ParquetLog(tmp_path / "*.parquet", [one]).batch_names == (two.id, one.id)
     with pytest.raises(ParameterError, match="policies must be those that decided"):
@@ -225,36 +129,15 @@ def test_copies_count_once_with_the_reward_that_one_of_them_knows(tmp_path: Path
     log = ParquetLog(tmp_path / "*.parquet")
     assert (log.decisions, log.copies) == (100, 50)
     for contexts in (True, False):
-        found = joined(log, contexts=contexts)
-        np.testing.assert_array_equal(found["rewards"], np.tile(rewards, 2))
-        assert found["batches"].tolist() == [0] * 50 + [1] * 50
-
-
-def test_many_ids_are_compared_in_several_sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [f"r{k}" for k in range(60)]
-    told = part(tmp_path / "1.parquet", ids)
-    again = ids[::3]
-    more = {name: told[name][::3] for name in ("features", "propensities", "rewards")}
-    part(tmp_path / "2.parquet", again, contexts={one: told["contexts"][one] for one in again}, **more)
-    monkeypatch.setattr(log_parquet, "SWEEP", 7)
-    log = ParquetLog(tmp_path / "*.parquet")
-    assert (log.decisions, log.copies) == (60, 20)
-    np.testing.assert_array_equal(joined(log)["ids"], id_keys(ids))
-
-
-def test_ids_that_do_not_rise_may_still_be_different(tmp_path: Path) -> None:
-    ids = [5, 3, 9, 1]
-    part(tmp_path / "1.parquet", ids)
-    part(tmp_path / "2.parquet", [8, 2], seed=4)
-    log = ParquetLog(tmp_path / "*.parquet")
-    assert (log.decisions, log.copies) == (6, 0)
-    assert joined(log)["ids"][:, 0].tolist() == [*ids, 8, 2]
+        found = DecisionLog.joined([*log.chunks(contexts=contexts)])
+        np.testing.assert_array_equal(found.rewards, np.tile(rewards, 2))
+        assert found.batches.tolist() == [0] * 50 + [1] * 50
 
 
 def test_what_files_say_of_themselves(tmp_path: Path) -> None:
-    one = made(ids=range(40), estimated="frequencies")
-    write_log(tmp_path / "1.parquet", one)
-    write_log(tmp_path / "2.parquet", made(ids=range(40, 80), estimated="a model", batch_names=("first", "second")))
+    for number, text in enumerate(("frequencies", "a model")):
+        ids = range(40 * number, 40 * number + 40)
+        write_log(tmp_path / f"{number}.parquet", log_of(1, count=40, ids=ids, estimated=text))
     log = ParquetLog(tmp_path / "*.parquet")
     assert log.estimated == "frequencies; a model"
     assert log.batch_names == ("second", "first")  # as they appear
@@ -265,21 +148,12 @@ def test_vectors_may_be_lists_of_any_length_in_the_schema(tmp_path: Path) -> Non
     changed(tmp_path / "1.parquet", features=pa.array(told["features"].tolist(), pa.list_(pa.float64())))
     log = ParquetLog(tmp_path / "1.parquet")
     assert log.dim == DIM
-    np.testing.assert_array_equal(joined(log)["features"], told["features"])
+    np.testing.assert_array_equal(next(log.chunks()).features, told["features"])
     odd = told["features"].tolist()
     odd[2] = [1.0]
     changed(tmp_path / "1.parquet", features=pa.array(odd, pa.list_(pa.float64())))
     with pytest.raises(FileFormatError, match=r"row 2 .* has 1 features"):
         [*ParquetLog(tmp_path / "1.parquet").chunks()]
-
-
-def test_a_set_that_stands_beside_a_copy_is_not_lost(tmp_path: Path) -> None:
-    ids = list(range(20))
-    told = part(tmp_path / "1.parquet", ids, keep=set())
-    part(tmp_path / "2.parquet", ids, rewards=np.full(20, np.nan))
-    log = ParquetLog(tmp_path / "*.parquet")
-    np.testing.assert_array_equal(joined(log)["rewards"], told["rewards"])
-    assert log.copies == 20
 
 
 def test_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
@@ -307,8 +181,8 @@ def test_an_attribution_window(tmp_path: Path) -> None:
     ]
     for how, wanted in asked:
         for contexts in (True, False):
-            found = joined(ParquetLog(tmp_path / "1.parquet", **how), contexts=contexts)["rewards"]
-            np.testing.assert_array_equal(found, wanted)
+            (chunk,) = ParquetLog(tmp_path / "1.parquet", **how).chunks(contexts=contexts)
+            np.testing.assert_array_equal(chunk.rewards, wanted)
     part(tmp_path / "2.parquet", range(4), name="second")
     with pytest.raises(FileFormatError, match=r"2\.parquet: row 0 .* has no time"):
         [*ParquetLog(tmp_path / "*.parquet", window=1.0).chunks()]
@@ -374,7 +248,7 @@ def test_an_arm_must_be_among_the_names_and_at_its_place(tmp_path: Path) -> None
 
 def test_parts_of_different_logs_are_refused(tmp_path: Path) -> None:
     part(tmp_path / "1.parquet", range(3))
-    write_log(tmp_path / "2.parquet", made(vectors=False))
+    write_log(tmp_path / "2.parquet", log_of(1, contexts=None))
     with pytest.raises(FileFormatError, match="parts of one log"):
         ParquetLog(tmp_path / "*.parquet")
 

@@ -1,5 +1,4 @@
 import random
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from rareswitch.core import id_keys, make_executor
-from rareswitch.errors import BatchError, FileFormatError, MissingExtraError
+from rareswitch.errors import BatchError, FileFormatError
 from rareswitch.learner import Summary, summaries_to_bytes
 from rareswitch.log import ParquetLog, find_parts, log_schema, summarize
 from rareswitch.log.parts import Block
@@ -56,23 +55,6 @@ def summed(run: Run) -> bytes:
 def in_thirds(rows: list[Row]) -> list[list[Row]]:
     cut = len(rows) // 3
     return [rows[:cut], rows[cut : 2 * cut], rows[2 * cut :]]
-
-
-@pytest.mark.parametrize("names", [None, "visit-"])
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_clean_log_gives_the_policy_that_is_learned_in_process(name: str, names: str | None, tmp_path: Path) -> None:
-    here = begun(name)
-    for batch, factor in enumerate((1.0, 1.7, 0.6)):
-        rows = played(here, count=round(here.state.batch_sizes[0] * factor), names=names)
-        parts = in_thirds(rows)
-        done = update(here, write_log(tmp_path / str(batch), parts, here.learner.dim))
-        summary = in_memory(here.learner, here.state, rows)
-        assert done.run.policy.id == here.advance(summary).policy.id
-        assert summed(done.run) == summaries_to_bytes([summary])
-        assert done.counts == recount(parts, here).counts
-        assert done.counts["used"] == done.counts["rows"] == done.run.state.past[-1].decided == len(rows)
-        here = done.run
-    assert here.state.policies == 4
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -166,42 +148,6 @@ def test_ids_that_occur_twice_are_found(
     done = update(here, write_log(tmp_path, parts, 3))
     assert (done.counts["copies"], done.counts["decided"]) == (copies, 90 - copies)
     assert done.counts == recount(parts, here).counts
-
-
-def test_an_id_on_both_sides_of_a_block_is_one_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
-    monkeypatch.setattr("rareswitch.log.parts.ROWS", 64)
-    here = begun("foresight")
-    rows = numbered(played(here, count=100), [*range(64), *range(63, 99)])
-    rows[64] = rows[63]  # the last of the first block, and the first of the next
-    done = update(here, write_log(tmp_path, [rows], 3))
-    assert (done.counts["copies"], done.counts["decided"]) == (1, 99)
-
-
-def test_ids_rise_from_block_to_block_and_policy_by_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of parts with rows of two policies, in several blocks; the same id under both is two decisions."""
-    monkeypatch.setattr("rareswitch.log.batch_sums.GATHERED", 7)
-    monkeypatch.setattr("rareswitch.log.parts.ROWS", 64)
-    first, here = begun("foresight"), second("foresight")
-    old, new = played(first), numbered(played(here, count=200), list(range(200)))
-    mixed = [row for k, row in enumerate(new) for row in (new[k], *old[k : k + 1])]
-    for rows, copies in ((mixed, 0), ([*mixed, new[7]], 1), ([new[199], *mixed], 1)):
-        log = write_log(tmp_path, [rows], 3)
-        done = update(here, log)
-        assert (done.counts["copies"], done.counts["late"]) == (copies, len(old))
-        assert done.counts == recount([rows], here).counts
-
-
-def test_order_split_and_copies_do_not_matter(tmp_path: Path) -> None:
-    here = second("foresight")
-    rows = played(here)
-    expected = update(here, write_log(tmp_path / "whole", [rows], 3)).run.policy.id
-    for seed in range(4):
-        draw = random.Random(seed)
-        more = rows + draw.choices(rows, k=50) + [replace(row, reward=None) for row in draw.choices(rows, k=50)]
-        done = update(here, write_log(tmp_path / str(seed), dealt(more, seed=seed, parts=seed + 1), 3))
-        assert done.run.policy.id == expected
-        assert (done.counts["used"], done.counts["copies"]) == (len(rows), 100)
 
 
 @pytest.mark.parametrize("engine", ["serial", "processes:2"])
@@ -298,16 +244,6 @@ def test_a_window_lets_all_decisions_wait_equally_long(
     assert update(here, log).counts["used"] == later.counts["used"] + later.counts["expired"]
 
 
-def test_of_the_copies_of_a_reward_the_earliest_counts(tmp_path: Path) -> None:
-    """It came when it came first, and so within its window, whichever part is read first."""
-    here = begun("foresight")
-    rows = [replace(row, time=1000.0, reward_time=1010.0) for row in played(here)]
-    again = [replace(row, reward_time=1900.0) for row in rows]
-    for name, parts in (("early", [rows, again]), ("late", [again, rows])):
-        done = update(here, write_log(tmp_path / name, parts, 3), window=100.0, now=5000.0)
-        assert (done.counts["used"], done.counts["expired"], done.counts["copies"]) == (len(rows), 0, len(rows))
-
-
 def test_a_window_needs_times(tmp_path: Path) -> None:
     here = begun("foresight")
     log = write_log(tmp_path / "none", [played(here)], 3)
@@ -368,80 +304,10 @@ def test_whole_numbers_that_would_lose_digits_are_named(reward: int, kind: Any, 
         update(here, write_log(tmp_path, [rows], 3, schema))
 
 
-def test_the_numbers_of_sets_that_are_not_looked_at_do_not_matter(tmp_path: Path) -> None:
-    here = Run.begin("foresight", dim=3, horizon=9000, grid=[1500, 4000, 9000])
-    rows = played(here)
-    near = set(
-        sorted((row.id for row in rows), key=lambda name: _rank(name))[: 2 * here.learner.sample_size(here.state)]
-    )
-    odd = [row if row.id in near else replace(row, contexts=(float("nan"), 2.0, 3.0)) for row in rows]
-    assert near
-    learned = [
-        update(here, write_log(tmp_path / name, [part], 3)).run.policy.id
-        for name, part in (("rows", rows), ("odd", dealt(odd, seed=1, parts=1)[0]))
-    ]
-    assert learned[0] == learned[1]
-
-
-def _rank(name: int | str) -> float:
-    from rareswitch.core import sample_order
-
-    return float(sample_order(id_keys([name]))[0])
-
-
 def test_a_learner_without_a_sample_needs_no_contexts(tmp_path: Path) -> None:
     here = begun("batch-linucb-kw")
     schema = pa.schema([field for field in log_schema(3) if field.name != "contexts"])
     assert update(here, write_log(tmp_path, [played(here)], 3, schema)).counts["sets"] == 0
-
-
-def test_the_last_batch_ends_the_run(tmp_path: Path) -> None:
-    here = Run.begin("foresight", dim=2, horizon=60, grid=[20, 60])
-    for batch in range(2):
-        assert not here.state.done
-        here = update(here, write_log(tmp_path / str(batch), [played(here)], 2)).run
-    assert here.state.done
-    assert here.policy.id == here.policies[-2].id
-    with pytest.raises(BatchError, match="this run is over"):
-        update(here, [str(tmp_path / "1" / "part-*.parquet")])
-
-
-def test_many_other_policies_are_counted_together(tmp_path: Path) -> None:
-    here = begun("foresight")
-    rows = played(here)
-    strangers = [replace(rows[0], policy=f"{k:064d}") for k in range(150)]
-    foreign = update(here, write_log(tmp_path, [rows, strangers], 3)).counts["foreign"]
-    assert (len(foreign), sum(foreign.values())) == (101, 150)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"policy": "f" * 64}, "none of the 0 decisions of this batch has a reward"),
-        ({"reward": None}, "none of the 60 decisions of this batch has a reward"),
-        ({"contexts": None}, "foresight plans with a sample of the context sets of the batch, and there are none"),
-    ],
-)
-def test_a_log_that_cannot_be_learned_from_is_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
-    here = begun("foresight")
-    rows = [replace(row, **change) for row in played(here)]
-    with pytest.raises(BatchError, match=words):
-        update(here, write_log(tmp_path, in_thirds(rows), 3))
-
-
-def test_rows_that_contradict_each_other_are_not_passed_over(tmp_path: Path) -> None:
-    here = second("foresight")
-    rows = played(here)
-    foreign = replace(rows[0], policy=OTHERS[0])
-    log = write_log(tmp_path, [rows, [foreign, replace(rows[7], reward=9.0)]], 3)
-    words = r"1 decision with rows that .* the first are .*part-000.parquet, row 7 and .*001.parquet, row 1:"
-    with pytest.raises(FileFormatError, match=words):
-        update(here, log)
-    done = update(here, log, conflicts=True)
-    assert (done.counts["conflicting"], done.counts["conflicting_rows"]) == (1, 2)
-    every = write_log(tmp_path / "all", [rows, [replace(row, reward=9.0) for row in rows]], 3)
-    with pytest.raises(BatchError, match=r"none of them|none of the 0 decisions"):
-        update(here, every, conflicts=True)
 
 
 ROW = Row(id=3, policy="", features=(0.1, 0.2, 0.3), propensity=0.5, reward=1.0, contexts=(0.1, 0.2, 0.3))
@@ -605,10 +471,3 @@ def test_a_part_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None
     write_rows(tmp_path / "part-001.parquet", rows[:6], 3)
     with pytest.raises(FileFormatError, match=r"part-001.parquet: it changed while it was read"):
         summarize(here.learner, here.state, log)
-
-
-def test_without_pyarrow_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    (tmp_path / "p.parquet").touch()
-    with pytest.raises(MissingExtraError, match=r"pip install 'rareswitch\[parquet\]'"):
-        update(begun("foresight"), [tmp_path / "p.parquet"])

@@ -25,6 +25,9 @@ def test_files_tell_the_same_of_every_decision(kind: str, ending: str, tmp_path:
     log = kinds()[kind]
     again = through(log, ending, tmp_path)
     assert told(again) == told(log)
+    chosen = DecisionLog.joined([*read(tmp_path / f"log.{ending}").chunks(contexts=False)])
+    assert np.isin(chosen.propensities, log.propensities).all()
+    assert len(chosen) == len(log)
     present = [log.batch_names[batch] for batch in log.present]
     assert [again.batch_names[batch] for batch in again.present] == present  # in the same order
 
@@ -69,4 +72,5 @@ def test_a_folder_of_parts_is_a_log(tmp_path: Path) -> None:
     half = np.arange(900) < 450
     write(tmp_path / "a.parquet", log.select(half))
     write(tmp_path / "b.parquet", log.select(~half))
-    assert len(read_all(read(tmp_path))) == 900
+    for path in (tmp_path, tmp_path / "*.parquet", [tmp_path / "b.parquet", tmp_path / "a.parquet"]):
+        assert len(read_all(read(path))) == 900

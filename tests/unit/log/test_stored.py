@@ -96,19 +96,6 @@ def test_the_chunks_hold_what_was_decided(begin: Begin) -> None:
     np.testing.assert_allclose(full[np.arange(30), chunk.arm_indices], chunk.propensities, rtol=1e-12)
 
 
-def test_batches_are_the_policies_that_decided(begin: Begin) -> None:
-    trial = begin()
-    for batch in range(2):
-        ids = list(range(20 * batch, 20 * batch + 20))
-        play(trial, ids)
-        trial.reward_many(ids, [0.5, -0.5] * 10, now=0.0)
-        assert trial.advance(now=0.0, force=True).made
-    log = trial.logged()
-    assert len(trial.policies) == 3
-    assert log.batch_names == tuple(policy.id for policy in trial.policies[:2])
-    assert one_of(log).batches.tolist() == [0] * 20 + [1] * 20
-
-
 def test_a_policy_that_has_not_decided_is_not_judged_by_what_it_was_learned_from(begin: Begin, tmp_path: Path) -> None:
     trial = begin()
     play(trial, list(range(200)))
@@ -213,13 +200,6 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
 def test_nothing_was_decided_yet(begin: Begin) -> None:
     with pytest.raises(EmptySetError, match="has not decided anything yet"):
         [*begin().logged().chunks()]
-
-
-def test_one_decision_about_one_arm(begin: Begin) -> None:
-    trial = begin()
-    trial.decide([[1.0, 0.0, 0.0]], id="only", now=0.0)
-    chunk = one_of(trial.logged())
-    assert (chunk.arm_indices.tolist(), chunk.propensities.tolist(), chunk.arms) == ([0], [1.0], None)
 
 
 def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.MonkeyPatch) -> None:

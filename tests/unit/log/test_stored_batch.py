@@ -117,55 +117,6 @@ def test_many_decisions_are_summed_slice_by_slice_on_every_engine(engine: str, m
     )
 
 
-def test_decisions_and_rewards_after_the_marks_are_not_seen() -> None:
-    learner, state = begun("foresight")
-    rows = played(Run.of(learner, state))
-    store = kept(rows[:40])
-    marks = Marks(40, 40)
-    store.add_rewards([RewardRow(key_bytes(id_keys([rows[3].id]))[0], "3", "", -9.0, 0.0)], overwrite=True)
-    kept(rows[40:], store=store)
-    expected = in_memory(learner, state, rows[:40])
-    assert summaries_to_bytes([of_store(learner, state, store, upto=marks)]) == summaries_to_bytes([expected])
-    assert of_store(learner, state, store).decided == 60
-
-
-@pytest.mark.parametrize("now", [None, 40.0, 1e9])
-def test_windows_and_defaults_count_as_in_memory(now: float | None) -> None:
-    learner, state = begun("foresight")
-    rows = timed(played(Run.of(learner, state)))
-    store, moment = kept(rows), 59.0 if now is None else now
-    given: dict[str, Any]
-    for given in ({}, {"window": 20.0}, {"default": 0.25}, {"window": 20.0, "default": -1.0}):
-        counting: dict[str, Any] = given | ({"now": moment} if "window" in given else {})
-        expected = in_memory(learner, state, rows, **counting)
-        found = of_store(learner, state, store, now=moment, **given)
-        assert summaries_to_bytes([found]) == summaries_to_bytes([expected])
-    decided = [row for row in rows if moment - row.time >= 20.0]  # type: ignore[operator]
-    assert (found.rewarded, found.waiting, found.expired) == (len(decided), 60 - len(decided), 0)
-    values = [-1.0 if k % 4 < 2 else row.reward for k, row in enumerate(rows[: len(decided)])]
-    np.testing.assert_allclose(
-        found.stats[0].moment[:-1], np.array(values, dtype=float) @ np.array([row.features for row in decided])
-    )
-
-
-def test_rewards_are_summed_where_that_is_asked_for() -> None:
-    learner, state = begun("foresight")
-    rows = [replace(row, reward=None) for row in played(Run.of(learner, state))]
-    store = kept(rows)
-    keys = id_keys([row.id for row in rows])
-    store.add_rewards(
-        [
-            RewardRow(key_bytes(key[None])[0], "", f"sale {k}", value, 0.0)
-            for key in keys
-            for k, value in enumerate((0.5, 0.25))
-        ]
-    )
-    found = of_store(learner, state, store, sums=True)
-    assert summaries_to_bytes([found]) == summaries_to_bytes(
-        [in_memory(learner, state, [replace(row, reward=0.75) for row in rows])]
-    )
-
-
 def test_an_earlier_version_gives_what_late_rewards_change() -> None:
     learner, first = begun("foresight")
     rows = timed(played(Run.of(learner, first)))
