@@ -138,9 +138,9 @@ def old_intervals(log: DecisionLog, candidates: dict[str, Any]) -> dict[str, tup
     """
     scores, intervals = score(log, candidates), dict[str, tuple[float, float]]()
     for name in candidates:
-        question, parts = question_of(scores, name, Settings()), list[tuple[float, ...]]()
+        question, parts = question_of(scores, name, settings=Settings()), list[tuple[float, ...]]()
         for batch in () if question.reasons else question.able:
-            columns, support = question.columns[batch], question.known[batch]
+            columns, support = question.columns[batch], question.known[0][batch]
             residuals, n = columns.rewards - columns.predicted, support.count
             rows = columns.expected + columns.weights * residuals
             alike = float(columns.expected.var()) + support.second / n * float((residuals**2).mean())

@@ -9,7 +9,7 @@ same scored rows as in :func:`rareswitch.evaluate`, pooled in the same way.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,19 +21,11 @@ from rareswitch.errors import ParameterError, did_you_mean
 from rareswitch.evaluation.candidates import Always, Playable, Played, played
 from rareswitch.evaluation.evaluate import source_of
 from rareswitch.evaluation.groups import MOST_GROUPS, By, Groups, groups_of
-from rareswitch.evaluation.intervals import BatchMean, combined, drift_p_value, p_value_of, summed, term_of
-from rareswitch.evaluation.refusals import (
-    CARRIED,
-    DRIFTED,
-    faulty_batches,
-    few_rewards,
-    informative_share,
-    log_cautions,
-    outlier_cautions,
-    refusals,
-)
-from rareswitch.evaluation.results import BatchPart, Effect, Effects, Heterogeneity
-from rareswitch.evaluation.scoring import Columns, Scores, Texts, row_scores, score
+from rareswitch.evaluation.intervals import p_value_of, summed
+from rareswitch.evaluation.questions import Settings, question_of
+from rareswitch.evaluation.refusals import log_cautions
+from rareswitch.evaluation.results import Effect, Effects, Heterogeneity
+from rareswitch.evaluation.scoring import Scores, Texts, score
 from rareswitch.features import Features
 from rareswitch.log import Source
 
@@ -106,9 +98,7 @@ def effects(
         share = 1.0 - (1.0 - level) / max(1, len(names))
         parts = [_effect(scores, asked, other, name, share) for name in names]
         answers, differ = [_effect(scores, asked, other, None, level), *_corrected(parts)], _differ(parts)
-    cautions = log_cautions(
-        log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting, expired=scores.expired
-    )
+    cautions = log_cautions(log, scores)
     if apart := [name for name in compared if name not in {effect.arm for effect in answers}]:
         beside = "a baseline" if other == BASELINE else _words(other)
         cautions.insert(
@@ -221,95 +211,40 @@ def _corrected(effects: Sequence[Effect]) -> list[Effect]:
 
 def _effect(scores: Scores, arm: str, against: str, group: str | None, level: float) -> Effect:
     """The effect of an arm, in a group or for all, with its p-value not yet corrected."""
-    side, other_side = scores.candidates[f"+{arm}"], scores.candidates[f"-{arm}"]
-    which = side.applies if group is None else side.applies & (scores.labels == group)
-    sides = {"": side.by_batch(group), f"showing {_words(against)}: ": other_side.by_batch(group)}
-    reasons = [scores.mismatch] if scores.mismatch else []
-    left_out: dict[int, list[str]] = {batch: [] for batch in sides[""]}
-    share = informative_share(scores.rewards[which]) if which.any() else 1.0
-    for name, supports in sides.items():
-        _, why_not = refusals([*supports.values()], informative=share) if supports else ((), ())
-        if not scores.mismatch:
-            reasons += [f"{name}{reason[0].lower()}{reason[1:]}" if name else reason for reason in why_not]
-        order = [*supports]
-        for _, places, reason in faulty_batches([*supports.values()]):
-            for place in places:
-                left_out[order[place]].append(f"{name}{reason}")
-    if not which.any():
-        reasons = [f"no decision with a reward offered both {arm!r:.60} and {_words(against)}."]
-    parts, terms, used, alone = [], list[BatchMean](), list[Columns](), list[BatchMean]()
-    for batch, faults in left_out.items():
-        why = "; ".join(faults)
-        mine, its = (scores.columns(f"{sign}{arm}", batch, which) for sign in "+-")
-        columns = mine._replace(weights=mine.weights - its.weights, expected=mine.expected - its.expected)
-        term = term_of(row_scores("dr", columns))
-        spread = sum(supports[batch].spread for supports in sides.values())
-        parts.append(
-            BatchPart(
-                batch=batch,
-                name=scores.batch_names[batch],
-                decisions=len(columns.rewards),
-                value=None if why else term.value,
-                error=None if why else math.sqrt(term.variance),
-                effective=0.0 if why else len(columns.rewards) / spread,
-                left_out=why,
-            )
-        )
-        if not why:
-            terms.append(term)
-            used.append(columns)
-            if all(supports[batch].carried >= CARRIED for supports in sides.values()):
-                alone.append(term)
+    other, settings = f"showing {_words(against)}: ", Settings(level=level)
+    question = question_of(scores, f"+{arm}", f"-{arm}", settings=settings, group=group, other=other)
+    shown, shown_against = (
+        int((scores.candidates[name].weights[question.which] > 0.0).sum()) for name in question.names
+    )
     effect = Effect(
         arm=arm,
         against=against,
         group=group or "",
-        decisions=int(which.sum()),
-        shown=int((side.weights[which] > 0.0).sum()),
-        shown_against=int((other_side.weights[which] > 0.0).sum()),
+        decisions=int(question.which.sum()),
+        shown=shown,
+        shown_against=shown_against,
         interval=None,
         p_value=None,
         error=None,
-        refusals=(),
-        batches=tuple(parts),
+        refusals=(f"no decision with a reward offered both {arm!r:.60} and {_words(against)}.",),
+        batches=(),
     )
-    if not reasons and used:
-        rewards, weights = (np.concatenate([columns[at] for columns in used]) for at in (0, 1))
-        reasons += few_rewards(rewards, np.abs(weights))
-    if not reasons and not used:
-        reasons.append(
-            f"no batch showed both {arm!r:.60} and {_words(against)} often enough, though some showed the one "
-            "and some the other."
-        )
-    if reasons:
-        return replace(effect, refusals=tuple(reasons))
-    decisions = sum(len(columns.rewards) for columns in used)
-    pooled = [term.scaled(len(columns.rewards) / decisions) for term, columns in zip(terms, used, strict=True)]
-    total = summed(pooled)
+    if not effect.decisions:
+        return effect
+    effect = replace(effect, refusals=question.reasons, batches=question.batch_values())
+    if question.reasons:
+        return effect
+    total = summed(question.pooled("dr"))
     if not 0.0 < total.variance < math.inf:
         reason = "rewards do not vary, which leaves no measure of how sure the effect is. Wait for other rewards."
         return replace(effect, refusals=(reason,))
     return replace(
         effect,
-        interval=combined(pooled, level=level),
+        interval=question.value("dr"),
         p_value=p_value_of(total),
         error=math.sqrt(total.variance),
-        cautions=(
-            *_cautions(parts, alone),
-            *outlier_cautions([(row_scores("dr", columns), columns.rewards) for columns in used]),
-        ),
+        cautions=tuple(question.cautions()),
     )
-
-
-def _cautions(parts: Iterable[BatchPart], terms: Sequence[BatchMean]) -> Iterable[str]:
-    if left := [str(part.batch + 1) for part in parts if part.left_out]:
-        these = f"batches {', '.join(left)} cannot tell and are" if left[1:] else f"batch {left[0]} cannot tell and is"
-        yield f"{these} left out. Where that depends on what arms earned before, the interval is a little too narrow."
-    if (moving := drift_p_value(terms)) < DRIFTED:
-        yield (
-            f"the effect drifted between batches (p = {moving:.2g}): requests or rewards changed over time. The pooled "
-            "one speaks of no single batch."
-        )
 
 
 def _words(against: str) -> str:

@@ -89,15 +89,13 @@ def evaluate(
     >>> evaluate(DecisionLog(rewards=clicks, **certain), Always("blue"))["always blue"].answered
     False
     """
-    if estimator not in ESTIMATORS:
-        meant = did_you_mean(estimator, ESTIMATORS)
-        raise ParameterError(f"estimator must be one of {', '.join(ESTIMATORS)}; got {estimator!r:.60}.{meant}")
+    for name, choice, choices in (("estimator", estimator, ESTIMATORS), ("pooling", pooling, get_args(Pooling))):
+        if choice not in choices:
+            meant = did_you_mean(choice, choices)
+            raise ParameterError(f"{name} must be one of {', '.join(choices)}; got {choice!r:.60}.{meant}")
     level = number("level", level, low=0.5, high=1.0)
     if level >= 1.0:
         raise ParameterError("level must be below 1: no interval but the whole line holds always.")
-    if pooling not in get_args(Pooling):
-        meant = did_you_mean(pooling, get_args(Pooling))
-        raise ParameterError(f"pooling must be 'traffic' or 'stationary'; got {pooling!r:.60}.{meant}")
     log = source_of(source)
     if records is None and getattr(log, "keeps_records", False):
         records = log.records  # type: ignore[attr-defined]
@@ -117,7 +115,7 @@ def evaluate(
         pooling=pooling,
         questions=max(1, len(asked_for)) if simultaneous else 1,
     )
-    asked = {name: question_of(scores, name, settings) for name in named}
+    asked = {name: question_of(scores, name, settings=settings) for name in named}
     return Evaluation(
         values=tuple(value_of(question, log) for question in asked.values()),
         earned=earned(scores, settings),

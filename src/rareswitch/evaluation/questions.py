@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from math import nan
 from typing import Literal
 
 import numpy as np
@@ -71,6 +72,8 @@ class Settings:
         return replace(interval, low=min(max(interval.low, low), value), high=max(min(interval.high, high), value))
 
 
+#: How many times as wide as under ``pooling="stationary"`` an interval is before that is said.
+_MUCH_WIDER = 1.5
 _WEEK = 7 * 86400.0
 #: Seconds from 1970 within which years have four digits.
 _LATEST = 6e10
@@ -86,50 +89,73 @@ _NO_WEEK = (
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One candidate on some decisions of a log."""
+    """A candidate on some decisions of a log; or two, decision by decision the one less the other."""
 
     scores: Scores
-    #: Of the candidate.
-    name: str
+    #: Of the candidate, and of the other one.
+    names: tuple[str, ...]
     #: (n,) the decisions.
     which: BoolArray
-    #: Of the batches that have such decisions.
-    known: Mapping[int, Support]
+    #: Of each candidate, by batch that has such decisions.
+    known: tuple[Mapping[int, Support], ...]
     settings: Settings
     #: Whether every batch must answer.
     alone: bool = False
+    #: What the other one does, as reasons say it.
+    other: str = ""
 
     @cached_property
     def columns(self) -> dict[int, Columns]:
         """By batch."""
-        return {batch: self.scores.columns(self.name, batch, self.which) for batch in self.known}
+        columns = {}
+        for batch in self.known[0]:
+            own, *others = (self.scores.columns(name, batch, self.which) for name in self.names)
+            for less in others:
+                own = own._replace(weights=own.weights - less.weights, expected=own.expected - less.expected)
+            columns[batch] = own
+        return columns
 
     @cached_property
-    def _judged(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The batches that can answer, and why all of them cannot."""
-        order, stationary = [*self.known], self.settings.pooling == "stationary"
+    def _judged(self) -> tuple[tuple[int, ...], tuple[str, ...], dict[int, str]]:
+        """The batches that can answer, why all of them cannot, and why others cannot."""
+        stationary = self.settings.pooling == "stationary"
         rewards = self.scores.rewards[self.which]
         share = informative_share(rewards) if len(rewards) else 1.0
-        usable, reasons = refusals([*self.known.values()], stationary=stationary, informative=share)
-        able = tuple(order[place] for place in usable)
-        if self.alone and (reasons or len(able) < len(order)):
-            reasons = (_NO_WEEK,)
+        reasons, faults = list[str](), dict[int, str]()
+        for prefix, known in zip(("", self.other), self.known, strict=False):
+            order, supports = [*known], [*known.values()]
+            _, why_not = refusals(supports, stationary=stationary, informative=share)
+            reasons += [f"{prefix}{reason[0].lower()}{reason[1:]}" if prefix else reason for reason in why_not]
+            for _, places, reason in faulty_batches(supports, stationary=stationary):
+                for place in places:
+                    before = f"{faults[order[place]]}; " if order[place] in faults else ""
+                    faults[order[place]] = f"{before}{prefix}{reason}"
+        able = tuple(batch for batch in self.known[0] if batch not in faults)
+        if self.alone and (reasons or faults):
+            reasons = [_NO_WEEK]
+        if not self.known[0]:
+            reasons = ["no decision is for it."]
         if self.scores.mismatch:
-            reasons = (self.scores.mismatch,)  # what weights say besides is not to be trusted
-        if not order:
-            reasons = ("no decision is for it.",)
+            reasons = [self.scores.mismatch]  # what weights say besides is not to be trusted
+        if not reasons and not able:
+            reasons = ["no batch showed both often enough, though some showed the one and some the other."]
         if not reasons and (reasons := self._few(able, self.settings.pooling)) and not self._few(able, "stationary"):
-            reasons += (
+            reasons.append(
                 "Batches that hardly ever show it count with their traffic. If nothing drifts, "
-                'pooling="stationary" weighs batches by their precision, and answers.',
+                'pooling="stationary" weighs batches by their precision, and answers.'
             )
-        return able, reasons
+        return able, tuple(reasons), faults
 
-    def _few(self, able: Sequence[int], pooling: str) -> tuple[str, ...]:
+    def _few(self, able: Sequence[int], pooling: str) -> list[str]:
         """Why the rewards of these batches do not suffice."""
         parts = [(self.columns[batch], share) for batch, share in self._shares(able, pooling).items()]
-        weights = [share / len(columns.weights) * columns.weights for columns, share in parts]
-        return few_rewards(np.concatenate([columns.rewards for columns, _ in parts]), np.concatenate(weights))
+        weights = [share / len(columns.weights) * np.abs(columns.weights) for columns, share in parts]
+        return [*few_rewards(np.concatenate([columns.rewards for columns, _ in parts]), np.concatenate(weights))]
+
+    @property
+    def able(self) -> tuple[int, ...]:
+        """The batches that can answer."""
+        return self._judged[0]
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -137,9 +163,9 @@ class Question:
         return self._judged[1]
 
     @property
-    def able(self) -> tuple[int, ...]:
-        """The batches that can answer."""
-        return self._judged[0]
+    def faults(self) -> dict[int, str]:
+        """By batch that cannot answer, why not."""
+        return self._judged[2]
 
     @property
     def decisions(self) -> int:
@@ -151,6 +177,10 @@ class Question:
         """The share of each batch in the decisions."""
         return {batch: len(columns.rewards) / self.decisions for batch, columns in self.columns.items()}
 
+    def spread(self, batch: int) -> float:
+        """E w², of all candidates together."""
+        return sum(known[batch].spread for known in self.known)
+
     def shares(self, pooling: str) -> dict[int, float]:
         """With which the batches that can answer count."""
         return self._shares(self.able, pooling)
@@ -158,7 +188,7 @@ class Question:
     def _shares(self, able: Sequence[int], pooling: str) -> dict[int, float]:
         sizes = {batch: float(len(self.columns[batch].rewards)) for batch in able}
         if pooling == "stationary":
-            sizes = {batch: self.known[batch].effective for batch in able}
+            sizes = {batch: size / self.spread(batch) for batch, size in sizes.items()}
         total = sum(sizes.values())
         return {batch: size / total for batch, size in sizes.items()}
 
@@ -186,14 +216,18 @@ class Question:
 
     def carries(self, batch: int) -> bool:
         """Whether a batch says something by itself."""
-        return self.known[batch].carried >= CARRIED
+        return all(known[batch].carried >= CARRIED for known in self.known)
 
-    def value(self, estimator: Estimator, *, anytime: bool) -> Interval:
-        """The value by an estimator, for one look or for all of them."""
-        settings, of = self.settings, self.terms
-        if estimator != settings.estimator:
+    def pooled(self, estimator: Estimator) -> list[BatchMean]:
+        """What batches add to the value by an estimator."""
+        of = self.terms
+        if estimator != self.settings.estimator:
             of = {batch: term_of(rows) for batch, rows in self._rows_by(estimator).items()}
-        terms = [of[batch].scaled(share) for batch, share in self.shares(settings.pooling).items()]
+        return [of[batch].scaled(share) for batch, share in self.shares(self.settings.pooling).items()]
+
+    def value(self, estimator: Estimator, *, anytime: bool = False) -> Interval:
+        """The value by an estimator, for one look or for all of them."""
+        settings, terms = self.settings, self.pooled(estimator)
         interval = settings.interval(terms, more=self._missed, anytime=anytime)
         if anytime and settings.bounds is not None:
             low, high = settings.bounds
@@ -209,24 +243,63 @@ class Question:
         columns = Columns(*map(np.concatenate, zip(*parts, strict=True))) if parts[1:] else parts[0]
         return iid(row_scores("snips", columns), level=self.settings.level)
 
-    def drift(self) -> float:
-        """The p-value of all batches having the same value."""
-        return drift_p_value([self.terms[batch] for batch in self.able if self.carries(batch)])
+    def batch_values(self) -> tuple[BatchValue, ...]:
+        """What batches say, and why some do not."""
+        values = []
+        for batch, columns in self.columns.items():
+            term = self.terms[batch] if not self.reasons and batch in self.able and self.carries(batch) else None
+            values.append(
+                BatchValue(
+                    batch=batch,
+                    name=self.scores.batch_names[batch],
+                    decisions=len(columns.rewards),
+                    value=nan if term is None else term.value,
+                    error=nan if term is None else term.variance**0.5,
+                    interval=None if term is None else combined([term], level=self.settings.level),
+                    spread=self.spread(batch),
+                    unsupported=self.known[0][batch].unsupported,
+                    left_out=self.faults.get(batch, ""),
+                )
+            )
+        return tuple(values)
 
-    def outliers(self) -> list[str]:
-        """That a single decision holds most of the variance of the value."""
-        parts = []
-        for batch, share in self.shares(self.settings.pooling).items():
-            rows = self.rows[batch]
-            parts.append((share / len(rows) * rows, self.columns[batch].rewards))
-        return outlier_cautions(parts, bounded=self.settings.bounds is not None)
+    def cautions(self) -> list[str]:
+        """What to bear in mind beside the number: batches without, decisions that outweigh others, drift."""
+        cautions, settings = list[str](), self.settings
+        for reason in dict.fromkeys(self.faults.values()) if self.able else ():
+            left = [str(batch + 1) for batch in self.faults if self.faults[batch] == reason]
+            cautions.append(f"batch{'es' * (len(left) > 1)} {', '.join(left)} excluded: {reason}")
+        if self.reasons:
+            return cautions
+        missed = max(known[batch].unsupported or 0.0 for known in self.known for batch in self.able)
+        if missed > 0.0:
+            cautions.append(
+                f"up to {100.0 * missed:.2g} % of its play is unsupported ({ZERO}): the interval is longer by that "
+                "share of the range of rewards, which is that of the arms that were shown."
+            )
+        rows = [(share / len(self.rows[b]) * self.rows[b], b) for b, share in self.shares(settings.pooling).items()]
+        parts = [(scores, self.columns[batch].rewards) for scores, batch in rows]
+        cautions += outlier_cautions(parts, bounded=settings.bounds is not None or len(self.names) > 1)
+        if (drift := drift_p_value([self.terms[batch] for batch in self.able if self.carries(batch)])) < DRIFTED:
+            cautions.append(
+                f"the {'effect' if self.other else 'value'} drifted between batches (p = {drift:.2g}): contexts or "
+                "rewards changed over time, and the pooled value speaks of no single time. Look at the batches."
+            )
+        elif settings.pooling == "traffic" and not self.other and (ratio := self.narrower()) > _MUCH_WIDER:
+            cautions.append(
+                f"batches that hardly ever show what it would make the interval about {ratio:.1f} times as wide, as "
+                'each batch counts with its traffic. If nothing drifts, pooling="stationary" weighs batches by their '
+                "precision."
+            )
+        return cautions
 
     def narrower(self) -> float:
         """How many times as wide traffic shares make the interval as precision would, as far as weights tell it."""
 
         def error(pooling: str) -> float:
             shares = self.shares(pooling)
-            return float(np.sqrt(sum(share**2 / self.known[batch].effective for batch, share in shares.items())))
+            sizes = {batch: len(self.columns[batch].rewards) / self.spread(batch) for batch in shares}
+            return float(np.sqrt(sum(share**2 / sizes[batch] for batch, share in shares.items())))
 
         return error("traffic") / error("stationary")
 
@@ -235,7 +308,8 @@ class Question:
         """What play with probability 0 could be off by: its share times the range of rewards."""
         low, high = self.settings.bounds or (float(self.scores.rewards.min()), float(self.scores.rewards.max()))
         shares = self.shares(self.settings.pooling)
-        return (high - low) * sum(share * (self.known[batch].unsupported or 0.0) for batch, share in shares.items())
+        missed = {batch: sum(known[batch].unsupported or 0.0 for known in self.known) for batch in shares}
+        return (high - low) * sum(share * missed[batch] for batch, share in shares.items())
 
     def _rows(self) -> list[tuple[FloatArray, FloatArray]]:
         """By batch, the rows of the value and of what was earned."""
@@ -297,10 +371,12 @@ class Question:
         return Interval(value=gain, level=self.settings.level, kind="Fieller", **ends)
 
 
-def question_of(scores: Scores, name: str, settings: Settings) -> Question:
-    """Of a candidate, on all decisions that are for it."""
-    scored = scores.candidates[name]
-    return Question(scores, name, scored.applies, scored.by_batch(), settings)
+def question_of(scores: Scores, *names: str, settings: Settings, group: str | None = None, other: str = "") -> Question:
+    """Of a candidate, or of one less another, on all decisions that are for it, of a group or of all."""
+    candidates = [scores.candidates[name] for name in names]
+    which = candidates[0].applies if group is None else candidates[0].applies & (scores.labels == group)
+    known = tuple(candidate.by_batch(group) for candidate in candidates)
+    return Question(scores, names, which, known, settings, other=other)
 
 
 def earned(scores: Scores, settings: Settings) -> Interval:
@@ -319,7 +395,7 @@ def lift(scores: Scores, baseline: str, settings: Settings, *, holdout: float | 
     scored = scores.candidates[baseline]
     if not scored.applies.any():
         return ()
-    whole = question_of(scores, baseline, replace(settings, questions=1))
+    whole = question_of(scores, baseline, settings=replace(settings, questions=1))
     parts = [whole.difference("so far", "baseline")]
     known = scored.applies & (np.abs(scores.times) <= _LATEST)  # others have no date
     weeks = np.floor((scores.times - _MONDAY) / _WEEK)
@@ -329,9 +405,9 @@ def lift(scores: Scores, baseline: str, settings: Settings, *, holdout: float | 
         counts = np.bincount(scores.batches[which], minlength=len(scores.batch_names))
         which &= (counts >= _FEW * counts.sum())[scores.batches]
         few = int(counts.sum()) - int(which.sum())
-        parts_of = {batch: scored.weights[scores.rows_of(batch, which)] for batch in whole.known}
+        parts_of = {batch: scored.weights[scores.rows_of(batch, which)] for batch in whole.known[0]}
         known_of = {b: Support.of(w, candidate=np.ones((len(w), 1))) for b, w in parts_of.items() if len(w)}
-        week_lift = replace(whole, which=which, known=known_of, alone=True).difference(
+        week_lift = replace(whole, which=which, known=(known_of,), alone=True).difference(
             f"week of {monday:%Y-%m-%d}", "baseline"
         )
         parts.append(
@@ -354,109 +430,50 @@ def _outside(lift: Difference, holdout: float) -> Difference:
     return replace(lift, over="holdout", interval=gain, value=value, relative=scaled(lift.relative))
 
 
-#: How many times as wide as under ``pooling="stationary"`` an interval is before that is said.
-_MUCH_WIDER = 1.5
-
-
 def value_of(question: Question, log: Source) -> Value:
     """What is known of one candidate."""
-    scored, settings = question.scores.candidates[question.name], question.settings
-    if not question.known:
+    (name,), (known,), settings, scores = question.names, question.known, question.settings, question.scores
+    scored = scores.candidates[name]
+    value = Value(candidate=name, interval=None, refusals=(), estimator=settings.estimator, overlap=overlap([]))
+    if not known:
         reason = f"All decisions of this log {scored.otherwise}: none of them says anything about this candidate."
-        return Value(
-            candidate=question.name,
-            interval=None,
-            refusals=(reason,),
-            estimator=settings.estimator,
-            overlap=overlap([]),
-        )
+        return replace(value, refusals=(reason,))
     answered = not question.reasons
-    usable = question.able if answered else ()
-    supports = [question.known[batch] for batch in question.able] if answered else [*question.known.values()]
-    value = Value(
-        candidate=question.name,
-        interval=None,
+    supports = [support for batch, support in known.items() if not answered or batch in question.able]
+    cautions = log_cautions(log, scores)
+    if (applies := int(scored.applies.sum())) < scores.rewarded:
+        others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
+        cautions.append(f"{others} are left out: they {scored.otherwise}.")
+    value = replace(
+        value,
         refusals=question.reasons,
-        estimator=settings.estimator,
         overlap=replace(
             overlap(supports),
-            effective=sum(question.known[batch].effective for batch in question.able),
+            effective=sum(known[batch].effective for batch in question.able),
             weights=tuple(weight_counts(scored.weights[scored.applies]).tolist()),
         ),
-        batches=tuple(
-            _batch_value(question, batch, batch in usable and question.carries(batch)) for batch in question.known
-        ),
-        cautions=_cautions(question, log),
+        batches=question.batch_values(),
+        cautions=(*cautions, *_UNKNOWN[scored.unknown], *question.cautions()),
     )
     if not answered:
         return value
     return replace(
         value,
         interval=question.value(settings.estimator, anytime=settings.anytime),
-        others={str(name): question.value(name, anytime=False) for name in ESTIMATORS},
+        others={str(estimator): question.value(estimator) for estimator in ESTIMATORS},
         naive=question.naive(),
     )
 
 
-def _batch_value(question: Question, batch: int, answers: bool) -> BatchValue:
-    support, nothing = question.known[batch], float("nan")
-    term = question.terms[batch] if answers else None
-    return BatchValue(
-        batch=batch,
-        name=question.scores.batch_names[batch],
-        decisions=len(question.columns[batch].rewards),
-        value=nothing if term is None else term.value,
-        error=nothing if term is None else term.variance**0.5,
-        interval=None if term is None else combined([term], level=question.settings.level),
-        spread=support.spread,
-        unsupported=support.unsupported,
-    )
-
-
-def _cautions(question: Question, log: Source) -> tuple[str, ...]:
-    """What to bear in mind beside the number."""
-    scores, able = question.scores, question.able
-    scored = scores.candidates[question.name]
-    cautions = log_cautions(
-        log, known=scores.known, rewarded=scores.rewarded, waiting=scores.waiting, expired=scores.expired
-    )
-    applies = int(scored.applies.sum())
-    if applies < scores.rewarded:
-        others = f"{scores.rewarded - applies:,} of {scores.rewarded:,} decisions"
-        cautions.append(f"{others} are left out: they {scored.otherwise}.")
-    if able:
-        order = [*question.known]
-        stationary = question.settings.pooling == "stationary"
-        for _, places, reason in faulty_batches([*question.known.values()], stationary=stationary):
-            left = ", ".join(str(order[place] + 1) for place in places)
-            cautions.append(f"batch{'es' * (len(places) > 1)} {left} excluded: {reason}")
-    if scored.unknown == "array":
-        cautions.append(
-            "it was given as probabilities: if what was shown or earned made them, they flatter it, or its mean weight "
-            "is not 1."
-        )
-    if scored.unknown == "policy":
-        cautions.append(
-            "the log does not know this policy: if it was learned from these decisions, they flatter it. Name the "
-            "policies of the log in their order, this one among them, or evaluate it on later decisions."
-        )
-    if question.reasons:
-        return tuple(cautions)
-    missed = max((question.known[batch].unsupported or 0.0) for batch in able)
-    if missed > 0.0:
-        cautions.append(
-            f"up to {100.0 * missed:.2g} % of its play is unsupported ({ZERO}): the interval is longer by that share "
-            "of the range of rewards, which is that of the arms that were shown."
-        )
-    cautions += question.outliers()
-    if (drift := question.drift()) < DRIFTED:
-        cautions.append(
-            f"the value drifted between batches (p = {drift:.2g}): contexts or rewards changed over time, and the "
-            "pooled value speaks of no single time. Look at the batches."
-        )
-    elif question.settings.pooling == "traffic" and (ratio := question.narrower()) > _MUCH_WIDER:
-        cautions.append(
-            f"batches that hardly ever show what it would make the interval about {ratio:.1f} times as wide, as each "
-            'batch counts with its traffic. If nothing drifts, pooling="stationary" weighs batches by their precision.'
-        )
-    return tuple(cautions)
+#: What to bear in mind of candidates of which nothing tells what they were learned from.
+_UNKNOWN: dict[str, tuple[str, ...]] = {
+    "": (),
+    "array": (
+        "it was given as probabilities: if what was shown or earned made them, they flatter it, or its mean weight is "
+        "not 1.",
+    ),
+    "policy": (
+        "the log does not know this policy: if it was learned from these decisions, they flatter it. Name the policies "
+        "of the log in their order, this one among them, or evaluate it on later decisions.",
+    ),
+}

@@ -7,6 +7,7 @@ import numpy as np
 
 from rareswitch.core import FloatArray, percent_text
 from rareswitch.errors import several
+from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, carried, effective
 from rareswitch.log import Source, StoredLog
 
@@ -18,11 +19,9 @@ DRIFTED = 0.001
 _MISSING = 0.01
 
 
-def log_cautions(log: Source, *, known: int, rewarded: int, waiting: int = 0, expired: int = 0) -> list[str]:
-    """That propensities were estimated, and that rewards are missing of decisions whose arms are known.
-
-    ``waiting`` of them may still come, ``expired`` ones came after their window.
-    """
+def log_cautions(log: Source, scores: Scores) -> list[str]:
+    """That propensities were estimated, and that rewards are missing of decisions whose arms are known."""
+    known, waiting, expired = scores.known, scores.waiting, scores.expired
     cautions = list[str]()
     if log.estimated:
         cautions.append(
@@ -35,7 +34,7 @@ def log_cautions(log: Source, *, known: int, rewarded: int, waiting: int = 0, ex
             f"{expired:,} of {known:,} decisions are left out, as their reward came after its window: fast rewards are "
             "over-represented. Lengthen the window, or say what such decisions earned: Rewards(window=…, default=0)."
         )
-    missing = known - rewarded - waiting - expired
+    missing = known - scores.rewarded - waiting - expired
     if missing > _MISSING * known:
         cautions.append(
             f"{missing:,} of {known:,} decisions have no reward and are left out: what is said is about those that "

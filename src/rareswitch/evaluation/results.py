@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rareswitch.core import data_frame, draw_result, result_text
 from rareswitch.evaluation.calibration import Calibration
 
-__all__ = ["BatchPart", "BatchValue", "Difference", "Effect", "Effects", "Evaluation", "Interval", "Overlap", "Value"]
+__all__ = ["BatchValue", "Difference", "Effect", "Effects", "Evaluation", "Interval", "Overlap", "Value"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchValue:
-    """The value in one batch."""
+    """The value in one batch, or the effect."""
 
     #: From 0.
     batch: int
@@ -69,6 +69,8 @@ class BatchValue:
     spread: float
     #: Share of the candidate's play that this batch's policy could not have shown; None where that is not known.
     unsupported: float | None
+    #: Why it is excluded; empty where it is not. It never depends on rewards, which would bias what is left.
+    left_out: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,25 +202,6 @@ def interval_columns(name: str, interval: Interval | None) -> dict[str, float | 
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchPart:
-    """What one batch says."""
-
-    #: From 0.
-    batch: int
-    #: Of the policy that decided.
-    name: str
-    #: Those it rests on.
-    decisions: int
-    #: None where the batch is left out, as is its standard error.
-    value: float | None
-    error: float | None
-    #: The effective sample size; 0 where it is left out.
-    effective: float
-    #: Why it is left out; empty where it is not. It never depends on rewards, which would bias what is left.
-    left_out: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Effect:
     """What showing one arm in place of another does to the reward, on average over the decisions that offer both."""
 
@@ -239,7 +222,7 @@ class Effect:
     #: Of the difference, its standard error.
     error: float | None
     refusals: tuple[str, ...]
-    batches: tuple[BatchPart, ...]
+    batches: tuple[BatchValue, ...]
     cautions: tuple[str, ...] = ()
 
 

@@ -71,23 +71,14 @@ def row_scores(name: Estimator, columns: Columns, ratio: tuple[float, float] | N
 RIDGE = 1.0
 
 
-class Predicted(NamedTuple):
-    """q̂ of some decisions."""
-
-    #: (n,) of the chosen arm.
-    chosen: FloatArray
-    #: (n, K) of all; what stands where no arm was offered says nothing.
-    arms: FloatArray
-
-
 class Model(Protocol):
     """Predicts rewards; it is shown all decisions first."""
 
     def add(self, log: DecisionLog) -> None:
         """Learn from some decisions."""
 
-    def predict(self, log: DecisionLog) -> Predicted:
-        """What the arms of some decisions would have earned."""
+    def predict(self, log: DecisionLog) -> FloatArray:
+        """(n, K) what the arms of some decisions would have earned; where none was offered it says nothing."""
 
 
 def halves(log: DecisionLog) -> IntArray:
@@ -122,7 +113,7 @@ class CrossFitted:
                     rewards = log.rewards[at]
                     self._sums[batch][side] += Stats.of(x, rewards, shift=_level(rewards))
 
-    def predict(self, log: DecisionLog) -> Predicted:
+    def predict(self, log: DecisionLog) -> FloatArray:
         assert log.contexts is not None
         count, arms, _ = log.contexts.shape
         flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
@@ -134,7 +125,7 @@ class CrossFitted:
             values = (np.stack([theta[:-1] for theta, _ in pair]) @ rows.T).reshape(2, -1, arms)  # one pass over rows
             levels = np.array([theta[-1] + level for theta, level in pair])
             rewards[at] = np.where(half[at, None] == 1, values[1], values[0]) + levels[half[at]][:, None]
-        return Predicted(rewards[np.arange(count), log.arm_indices], rewards)
+        return rewards
 
     @cached_property
     def _before(self) -> list[Stats]:
@@ -173,7 +164,7 @@ class ArmMeans:
 
     def add(self, log: DecisionLog) -> None:
         known, half = ~np.isnan(log.rewards), halves(log)
-        names, codes = _arm_codes(log)
+        names, codes = log.arm_codes
         chosen = codes[np.arange(len(log)), log.arm_indices]
         cells = (chosen * self._batches + log.batches) * 2 + half
         size = len(names) * self._batches * 2
@@ -183,11 +174,10 @@ class ArmMeans:
             self._counts[name] += counts[code]
             self._sums[name] += sums[code]
 
-    def predict(self, log: DecisionLog) -> Predicted:
-        names, codes = _arm_codes(log)
+    def predict(self, log: DecisionLog) -> FloatArray:
+        names, codes = log.arm_codes
         means = np.stack([self._means(name) for name in names])
-        rewards = means[codes, log.batches[:, None], halves(log)[:, None]]
-        return Predicted(rewards[np.arange(len(log)), log.arm_indices], rewards)
+        return np.asarray(means[codes, log.batches[:, None], halves(log)[:, None]])
 
     def _means(self, name: str) -> FloatArray:
         """(batches, 2) the mean of an arm for each half of each batch; that of all arms where it has none.
@@ -212,14 +202,6 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.asarray(np.divide(above, below, out=np.zeros(above.shape), where=below > 0))
 
 
-def _arm_codes(log: DecisionLog) -> tuple[tuple[str, ...], IntArray]:
-    """Arms by name, or by place where they have none; (n, K), what is not offered has the code 0."""
-    if log.arms is not None and log.codes is not None:
-        return log.arms, np.where(log.available, log.codes, 0)
-    arms = log.available.shape[1]
-    return tuple(map(str, range(arms))), np.broadcast_to(np.arange(arms), log.available.shape)
-
-
 #: Predictions (n, K), or a function of contexts (n, K, d), None in logs without, and available (n, K) to these.
 RewardModel = npt.ArrayLike | Callable[[FloatArray | None, BoolArray], npt.ArrayLike]
 
@@ -233,13 +215,12 @@ class Given:
     def add(self, log: DecisionLog) -> None:
         """It learns nothing."""
 
-    def predict(self, log: DecisionLog) -> Predicted:
+    def predict(self, log: DecisionLog) -> FloatArray:
         numbers = self._model(log.contexts, log.available) if callable(self._model) else self._model
         rewards = arm_numbers("model", numbers, log)
         if not np.isfinite(rewards[log.available]).all():
             raise ParameterError("model must predict finite rewards for all offered arms.")
-        rewards = np.where(log.available, rewards, 0.0)
-        return Predicted(rewards[np.arange(len(log)), log.arm_indices], rewards)
+        return np.where(log.available, rewards, 0.0)
 
 
 ReadProgress = Callable[[int, int], None]
@@ -365,7 +346,8 @@ def score(
         if rewarded.any():
             predicted, at = predictor.predict(log), slice(None) if rewarded.all() else rewarded
             labels = np.zeros(len(log), dtype=np.str_) if groups is None else groups(log)
-            parts.append((log.rewards[at], predicted.chosen[at], log.batches[at], times[at], labels[at]))
+            chosen = predicted[np.arange(len(log)), log.arm_indices]
+            parts.append((log.rewards[at], chosen[at], log.batches[at], times[at], labels[at]))
             cells = _cells(log.batches[at], labels[at])
             for scorer in scorers.values():
                 scorer.add(log, predicted, logging, at, cells)
@@ -426,7 +408,7 @@ class _Scorer:
     def add(
         self,
         log: DecisionLog,
-        predicted: Predicted,
+        predicted: FloatArray,
         logging: FloatArray | None,
         rewarded: BoolArray | slice,
         cells: Mapping[tuple[int, str], BoolArray | None],
@@ -445,7 +427,7 @@ class _Scorer:
         weights = (shares if did else shares / log.propensities)[rewarded]
         weights = np.where(weights > MOST_WEIGHT, 0.0, weights)
         mine = np.ones(len(weights), dtype=np.bool_) if applies is None else applies[rewarded]
-        expected = np.einsum("nk,nk->n", probabilities, predicted.arms)[rewarded]
+        expected = np.einsum("nk,nk->n", probabilities, predicted)[rewarded]
         self._parts.append((weights, expected, mine))
         probabilities, available = probabilities[rewarded], log.available[rewarded]
         behavior = probabilities if did else None if logging is None else logging[rewarded]

@@ -1,19 +1,16 @@
 """Effects and parameters as people read them in a terminal."""
 
 from collections.abc import Sequence
-from textwrap import fill
 
 from rareswitch.core import percent_text, table
 from rareswitch.errors import several
-from rareswitch.evaluation import BASELINE, REST, BatchPart, Effect, Effects, Interval
+from rareswitch.evaluation import BASELINE, REST, BatchValue, Effect, Effects, Interval
+from rareswitch.report.evaluation_text import ABOUT, filled, listed
 from rareswitch.report.numerals import bounds_text, decimals, number_text, shortened
 from rareswitch.report.text import as_text
 
 __all__ = ["effects_text"]
 
-WIDTH = 100
-#: Before numbers that rest on estimated propensities.
-ABOUT = "≈"
 LEGEND = "decisions: those that offered both; shown, against: how often each was shown in these; batches: those used"
 #: What stands for all decisions, above groups.
 ALL = "all"
@@ -72,13 +69,13 @@ def effects_text(effects: Effects, *, cli: bool = False) -> str:
         "against",
         "batches",
     ]
-    lines = [fill(f"{effects_title(effects)}.", WIDTH, break_on_hyphens=False), "", table(head, rows)]
-    lines.append(_filled(f"{_counts(effects)}; {LEGEND}"))
+    lines = [filled(f"{effects_title(effects)}."), "", table(head, rows)]
+    lines.append(filled(f"{_counts(effects)}; {LEGEND}"))
     groups = len(effects.effects) - bool(effects.by)
     if groups > 1 and effects.correction == "bonferroni":
-        lines.append(_filled(f"these {groups} intervals hold together; p-values are corrected (Bonferroni)"))
+        lines.append(filled(f"these {groups} intervals hold together; p-values are corrected (Bonferroni)"))
     if effects.differ is not None:
-        lines.append(_filled(_differ_text(effects)))
+        lines.append(filled(_differ_text(effects)))
     lines += _notes(
         [(label_of(effect, effects), effect.refusals, effect.cautions) for effect in effects.effects], effects.cautions
     )
@@ -116,7 +113,7 @@ def _verdict(interval: Interval | None) -> str:
     return "better" if interval.low > 0.0 else "worse" if interval.high < 0.0 else "unclear"
 
 
-def _used(batches: Sequence[BatchPart]) -> str:
+def _used(batches: Sequence[BatchValue]) -> str:
     """How many batches it rests on."""
     return f"{sum(not part.left_out for part in batches)} of {len(batches)}"
 
@@ -132,18 +129,10 @@ def _notes(notes: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Se
         items = [*common] if which == 2 else []
         items += [text if len(notes) == 1 else f"{_some(names)}: {text}" for text, names in about.items()]
         if items:
-            lines += ["", f"{title}:", *(_item(item) for item in items)]
+            lines += ["", listed(f"{title}:", items)]
     return lines
 
 
 def _some(names: Sequence[str]) -> str:
     shown = ", ".join(map(shortened, names[:5]))
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
-
-
-def _item(text: str) -> str:
-    return fill(text, WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)
-
-
-def _filled(text: str) -> str:
-    return fill(text, WIDTH, break_on_hyphens=False)

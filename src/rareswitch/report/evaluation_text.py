@@ -49,7 +49,7 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False, cli: bool 
     """
     parts = [_lift(evaluation), _earned(evaluation), _answers(evaluation), _grounds(evaluation.values)]
     refused = [value for value in evaluation.values if not value.answered]
-    parts += [_listed(f"Not identifiable, {value.candidate}:", value.refusals) for value in refused]
+    parts += [listed(f"Not identifiable, {value.candidate}:", value.refusals) for value in refused]
     parts += [_mind(evaluation), _calibration(evaluation.calibration)]
     if batches:
         parts += [_by_batch(value, mark_of(evaluation)) for value in evaluation.values]
@@ -85,12 +85,12 @@ def _whole_lift(whole: Difference, mark: str) -> str:
     """The first line of all, or why there is no number in it."""
     title = f"Lift over the {whole.over} {whole.name}"
     if whole.interval is None:
-        return _listed(f"{title}: not identifiable.", whole.refusals)
+        return listed(f"{title}: not identifiable.", whole.refusals)
     gain, digits = whole.interval, decimals([whole.interval])
     text = f"{title}: {relative_text(whole, mark)}{mark}{number_text(gain.value, digits, sign=True)} per decision"
     text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
     text += f", {whole.assumes}" if whole.assumes else ""
-    return _filled(f"{text}.", later="  ")
+    return filled(f"{text}.", later="  ")
 
 
 def relative_text(lift: Difference, mark: str = "") -> str:
@@ -119,7 +119,7 @@ def _earned(evaluation: Evaluation) -> str:
         text += f"rewards are known of {evaluation.rewarded:,}."
     else:
         text += "all rewards are known."
-    return _filled(text)
+    return filled(text)
 
 
 def _answers(evaluation: Evaluation) -> str:
@@ -146,11 +146,11 @@ def _answers(evaluation: Evaluation) -> str:
         explanation = "; ".join(KINDS.get(kind, kind) for kind in sorted(kinds))
         if evaluation.questions > 1:
             explanation += f"; those of the {evaluation.questions} candidates hold together (Bonferroni)"
-        text += "\n" + _filled(f"value: reward per decision; {explanation}")
+        text += "\n" + filled(f"value: reward per decision; {explanation}")
     if parts := [
         f"{value.candidate} {percent_text(value.traffic)}" for value in evaluation.values if value.traffic < 1.0
     ]:
-        text += "\n" + _filled(f"values of a part of the traffic, without batches that cannot tell: {', '.join(parts)}")
+        text += "\n" + filled(f"values of a part of the traffic, without batches that cannot tell: {', '.join(parts)}")
     return text
 
 
@@ -167,7 +167,7 @@ def _grounds(values: Sequence[Value]) -> str:
         "ESS: effective sample size; mean weight: 1, up to chance, where propensities are right; unsupported: share of "
         "its play that the log could not have shown"
     )
-    return f"{_table(head, rows, left=2)}\n{_filled(notes)}"
+    return f"{_table(head, rows, left=2)}\n{filled(notes)}"
 
 
 def _mind(evaluation: Evaluation) -> str:
@@ -190,13 +190,13 @@ def _mind(evaluation: Evaluation) -> str:
     for caution, names in about_whom.items():
         everyone = len(names) == len(evaluation.values)
         items.append(caution if everyone else f"{', '.join(names)}: {caution}")
-    return _listed("Bear in mind:", items) if items else ""
+    return listed("Bear in mind:", items) if items else ""
 
 
 def _calibration(calibration: Calibration | None) -> str:
     if calibration is None:
         return ""
-    return _filled(calibration.words)
+    return filled(calibration.words)
 
 
 def _by_batch(value: Value, mark: str) -> str:
@@ -223,7 +223,7 @@ def _by_batch(value: Value, mark: str) -> str:
         others["as if all decisions were independent"] = value.naive
     digits = decimals(others.values())
     shown = [f"{name} {mark}{number_text(i.value, digits)} ({bounds_text(i, digits)})" for name, i in others.items()]
-    return "\n".join([text, _filled("for comparison: " + "; ".join(shown))] if shown else [text])
+    return "\n".join([text, filled("for comparison: " + "; ".join(shown))] if shown else [text])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -251,16 +251,16 @@ def _verdict(interval: Interval | None, digits: int) -> str:
     return "more" if interval.low > 0.0 else "less" if interval.high < 0.0 else "unclear"
 
 
-def _listed(title: str, items: Sequence[str]) -> str:
+def listed(title: str, items: Sequence[str]) -> str:
     """A title, and items below it."""
     return "\n".join([title, *map(_item, items)])
 
 
 def _item(text: str) -> str:
-    return _filled(text, first="  - ", later="    ")
+    return filled(text, first="  - ", later="    ")
 
 
-def _filled(text: str, *, first: str = "", later: str = "") -> str:
+def filled(text: str, *, first: str = "", later: str = "") -> str:
     """Lines of a paragraph; a number and its percent sign stay together."""
     joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
     lines = fill(joined, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
