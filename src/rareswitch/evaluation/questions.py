@@ -22,12 +22,11 @@ from rareswitch.evaluation.refusals import (
     CARRIED,
     DRIFTED,
     ZERO,
-    faulty_batches,
     few_rewards,
     informative_share,
+    judged,
     log_cautions,
     outlier_cautions,
-    refusals,
 )
 from rareswitch.evaluation.results import BatchValue, Difference, Interval, Value
 from rareswitch.evaluation.scoring import ESTIMATORS, Columns, Estimator, Scores, row_scores
@@ -53,7 +52,7 @@ class Settings:
     #: Whose intervals hold together (Bonferroni).
     questions: int = 1
 
-    @property
+    @cached_property
     def level_of_each(self) -> float:
         """The level of one interval."""
         return 1.0 - (1.0 - self.level) / max(1, self.questions)
@@ -124,9 +123,9 @@ class Question:
         reasons, faults = list[str](), dict[int, str]()
         for prefix, known in zip(("", self.other), self.known, strict=False):
             order, supports = [*known], [*known.values()]
-            _, why_not = refusals(supports, stationary=stationary, informative=share)
+            _, why_not, faulty = judged(supports, stationary=stationary, informative=share)
             reasons += [f"{prefix}{reason[0].lower()}{reason[1:]}" if prefix else reason for reason in why_not]
-            for _, places, reason in faulty_batches(supports, stationary=stationary):
+            for _, places, reason in faulty:
                 for place in places:
                     before = f"{faults[order[place]]}; " if order[place] in faults else ""
                     faults[order[place]] = f"{before}{prefix}{reason}"
@@ -152,27 +151,27 @@ class Question:
         weights = [share / len(columns.weights) * np.abs(columns.weights) for columns, share in parts]
         return [*few_rewards(np.concatenate([columns.rewards for columns, _ in parts]), np.concatenate(weights))]
 
-    @property
+    @cached_property
     def able(self) -> tuple[int, ...]:
         """The batches that can answer."""
         return self._judged[0]
 
-    @property
+    @cached_property
     def reasons(self) -> tuple[str, ...]:
         """Why it is not identifiable; empty where it is."""
         return self._judged[1]
 
-    @property
+    @cached_property
     def faults(self) -> dict[int, str]:
         """By batch that cannot answer, why not."""
         return self._judged[2]
 
-    @property
+    @cached_property
     def decisions(self) -> int:
         """In all."""
         return sum(len(columns.rewards) for columns in self.columns.values())
 
-    @property
+    @cached_property
     def traffic(self) -> dict[int, float]:
         """The share of each batch in the decisions."""
         return {batch: len(columns.rewards) / self.decisions for batch, columns in self.columns.items()}
@@ -181,9 +180,10 @@ class Question:
         """E w², of all candidates together."""
         return sum(known[batch].spread for known in self.known)
 
-    def shares(self, pooling: str) -> dict[int, float]:
+    @cached_property
+    def shares(self) -> dict[int, float]:
         """With which the batches that can answer count."""
-        return self._shares(self.able, pooling)
+        return self._shares(self.able, self.settings.pooling)
 
     def _shares(self, able: Sequence[int], pooling: str) -> dict[int, float]:
         sizes = {batch: float(len(self.columns[batch].rewards)) for batch in able}
@@ -195,7 +195,7 @@ class Question:
     @cached_property
     def _ratio(self) -> tuple[float, float]:
         """The means of w·r and of w over all batches that can answer, whose ratio is SNIPS."""
-        parts = [(share, self.columns[batch]) for batch, share in self.shares(self.settings.pooling).items()]
+        parts = [(share, self.columns[batch]) for batch, share in self.shares.items()]
         above = sum(share * float((columns.weights * columns.rewards).mean()) for share, columns in parts)
         return above, sum(share * float(columns.weights.mean()) for share, columns in parts)
 
@@ -223,7 +223,7 @@ class Question:
         of = self.terms
         if estimator != self.settings.estimator:
             of = {batch: term_of(rows) for batch, rows in self._rows_by(estimator).items()}
-        return [of[batch].scaled(share) for batch, share in self.shares(self.settings.pooling).items()]
+        return [of[batch].scaled(share) for batch, share in self.shares.items()]
 
     def value(self, estimator: Estimator, *, anytime: bool = False) -> Interval:
         """The value by an estimator, for one look or for all of them."""
@@ -277,7 +277,7 @@ class Question:
                 f"up to {100.0 * missed:.2g} % of its play is unsupported ({ZERO}): the interval is longer by that "
                 "share of the range of rewards, which is that of the arms that were shown."
             )
-        rows = [(share / len(self.rows[b]) * self.rows[b], b) for b, share in self.shares(settings.pooling).items()]
+        rows = [(share / len(self.rows[b]) * self.rows[b], b) for b, share in self.shares.items()]
         parts = [(scores, self.columns[batch].rewards) for scores, batch in rows]
         cautions += outlier_cautions(parts, bounded=settings.bounds is not None or len(self.names) > 1)
         if (drift := drift_p_value([self.terms[batch] for batch in self.able if self.carries(batch)])) < DRIFTED:
@@ -297,23 +297,23 @@ class Question:
         """How many times as wide traffic shares make the interval as precision would, as far as weights tell it."""
 
         def error(pooling: str) -> float:
-            shares = self.shares(pooling)
+            shares = self._shares(self.able, pooling)
             sizes = {batch: len(self.columns[batch].rewards) / self.spread(batch) for batch in shares}
             return float(np.sqrt(sum(share**2 / sizes[batch] for batch, share in shares.items())))
 
         return error("traffic") / error("stationary")
 
-    @property
+    @cached_property
     def _missed(self) -> float:
         """What play with probability 0 could be off by: its share times the range of rewards."""
         low, high = self.settings.bounds or (float(self.scores.rewards.min()), float(self.scores.rewards.max()))
-        shares = self.shares(self.settings.pooling)
+        shares = self.shares
         missed = {batch: sum(known[batch].unsupported or 0.0 for known in self.known) for batch in shares}
         return (high - low) * sum(share * missed[batch] for batch, share in shares.items())
 
     def _rows(self) -> list[tuple[FloatArray, FloatArray]]:
         """By batch, the rows of the value and of what was earned."""
-        shares, parts = self.shares(self.settings.pooling), []
+        shares, parts = self.shares, []
         for batch, columns in self.columns.items():
             value = np.zeros(len(columns.rewards))
             if batch in shares:
@@ -457,12 +457,9 @@ def value_of(question: Question, log: Source) -> Value:
     )
     if not answered:
         return value
-    return replace(
-        value,
-        interval=question.value(settings.estimator, anytime=settings.anytime),
-        others={str(estimator): question.value(estimator) for estimator in ESTIMATORS},
-        naive=question.naive(),
-    )
+    once = {str(estimator): question.value(estimator) for estimator in ESTIMATORS}
+    interval = question.value(settings.estimator, anytime=True) if settings.anytime else once[settings.estimator]
+    return replace(value, interval=interval, others=once, naive=question.naive())
 
 
 #: What to bear in mind of candidates of which nothing tells what they were learned from.

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, carried, effective
 from rareswitch.log import Source, StoredLog
 
-__all__ = ["few_rewards", "refusals"]
+__all__ = ["few_rewards", "judged"]
 
 #: Below this p-value it is said that batches disagree.
 DRIFTED = 0.001
@@ -147,9 +148,18 @@ def _reason(kind: str, support: Support) -> str:
     )
 
 
-def refusals(
+class Judged(NamedTuple):
+    """Which batches can be used for a candidate, why they do not suffice, and what is wrong with others."""
+
+    able: tuple[int, ...]
+    #: None where they do suffice.
+    reasons: tuple[str, ...]
+    faults: list[tuple[str, list[int], str]]
+
+
+def judged(
     supports: Sequence[Support], *, left_out: int = 0, stationary: bool = False, informative: float = 1.0
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
+) -> Judged:
     """Which batches can be used for a candidate, and why they do not suffice; no reasons where they do.
 
     Parameters
@@ -167,7 +177,7 @@ def refusals(
     --------
     >>> import numpy as np
     >>> log = Support.of(np.full(50, 0.5), candidate=np.full((50, 2), 0.5), logging=np.tile([1.0, 0.0], (50, 1)))
-    >>> able, reasons = refusals([log])
+    >>> able, reasons, _ = judged([log])
     >>> able
     ()
     >>> print(reasons[0])
@@ -177,7 +187,7 @@ def refusals(
     """
     whole = sum(supports, Support.zero())
     if whole.count == 0:
-        return (), (_sentence(_nothing_text(left_out)),)
+        return Judged((), (_sentence(_nothing_text(left_out)),), [])
     faults = faulty_batches(supports, stationary=stationary)
     faulty = {place for _, places, _ in faults for place in places}
     able = tuple(place for place, support in enumerate(supports) if support.count and place not in faulty)
@@ -185,7 +195,7 @@ def refusals(
     together, ess = sum(used, Support.zero()), effective(used)
     unlikely = bool(used) and together.unlikely
     if ess >= EFFECTIVE and not unlikely:
-        return able, ()
+        return Judged(able, (), faults)
     reasons = []
     for _, places, reason in faults:
         where = "all" if len(places) == len(supports) else f"{len(places)} of"
@@ -200,7 +210,7 @@ def refusals(
     if not unlikely and all(kind in _NO_OVERLAP for kind, *_ in faults):
         least = max(EFFECTIVE, LEAST_REWARDS / informative) if informative > 0.0 else EFFECTIVE
         reasons += _remedy(whole, supports[-1], least)
-    return able, tuple(map(_sentence, reasons))
+    return Judged(able, tuple(map(_sentence, reasons)), faults)
 
 
 #: Effective number of rewards that must make up a value, by what each contributes: one tells no variance.

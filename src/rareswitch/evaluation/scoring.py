@@ -8,7 +8,8 @@ v(x) = Σ π(a | x) q̂(x, a).
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -98,9 +99,9 @@ class CrossFitted:
     """
 
     def __init__(self, dim: int, batches: int) -> None:
-        self.dim = dim
-        self._sums = [[Stats.zero(dim + 1), Stats.zero(dim + 1)] for _ in range(batches)]
-        self._fitted: dict[tuple[int, int], tuple[FloatArray, float]] = {}
+        self.dim, self._batches = dim, batches
+        #: By batch and half.
+        self._sums: dict[tuple[int, int], Stats] = {}
 
     def add(self, log: DecisionLog) -> None:
         assert log.features is not None
@@ -111,7 +112,9 @@ class CrossFitted:
                 if at.any():
                     x = np.column_stack([log.features[at], np.ones(int(at.sum()))])
                     rewards = log.rewards[at]
-                    self._sums[batch][side] += Stats.of(x, rewards, shift=_level(rewards))
+                    part = Stats.of(x, rewards, shift=_level(rewards))
+                    own = self._sums.get((batch, side))
+                    self._sums[batch, side] = part if own is None else own + part
 
     def predict(self, log: DecisionLog) -> FloatArray:
         assert log.contexts is not None
@@ -119,7 +122,7 @@ class CrossFitted:
         flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
         rewards = np.empty((count, arms))
         for batch in log.present:
-            pair = [self._coefficients(batch, side) for side in (0, 1)]
+            pair = [self._models[batch, side] for side in (0, 1)]
             at: slice | BoolArray = slice(None) if len(log.batch_names) == 1 else log.batches == batch
             rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
             values = (np.stack([theta[:-1] for theta, _ in pair]) @ rows.T).reshape(2, -1, arms)  # one pass over rows
@@ -128,23 +131,27 @@ class CrossFitted:
         return rewards
 
     @cached_property
-    def _before(self) -> list[Stats]:
-        """(B,) the sums of all batches before each; asked for when all decisions were added."""
-        before = [Stats.zero(self.dim + 1)]
-        for left, right in self._sums[:-1]:
-            before.append(before[-1] + left + right)
-        return before
+    def _models(self) -> dict[tuple[int, int], tuple[FloatArray, float]]:
+        """By batch and half, the model of the batches before and the other half, with the level that is to be added.
 
-    def _coefficients(self, batch: int, side: int) -> tuple[FloatArray, float]:
-        """Of the model for one half of a batch, with the level that is to be added."""
-        if (batch, side) not in self._fitted:
-            total = self._before[batch] + self._sums[batch][1 - side]
-            theta: FloatArray = np.zeros(self.dim + 1)
-            if total.count:  # the level is not drawn to 0, or it would matter what was taken off before sums were made
-                penalty = np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
-                theta = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
-            self._fitted[batch, side] = theta, total.shift
-        return self._fitted[batch, side]
+        Asked for when all decisions were added.
+        """
+        before: Stats | None = None
+        models, penalty = {}, np.diag(np.append(np.full(self.dim, RIDGE), 0.0))
+        for batch in range(self._batches):
+            halves = [self._sums.get((batch, side)) for side in (0, 1)]
+            for side, other in enumerate(reversed(halves)):
+                theta, total = np.zeros(self.dim + 1), _added(before, other)
+                if total is not None:  # the level is not drawn to 0, or it would matter what was taken off before
+                    theta = np.asarray(np.linalg.solve(total.gram + penalty, total.moment), dtype=np.float64)
+                models[batch, side] = theta, 0.0 if total is None else total.shift
+            before = _added(before, *halves)
+        return models
+
+
+def _added(*parts: Stats | None) -> Stats | None:
+    """The sum of those that are there."""
+    return reduce(add, known) if (known := [part for part in parts if part is not None]) else None
 
 
 def _level(rewards: FloatArray) -> float:

@@ -169,7 +169,7 @@ class Support:
     @property
     def carried(self) -> float:
         """How many decisions carry the sum of the weights, N."""
-        return carried([self])
+        return self.second**3 / self.third**2 if self.third > 0.0 else 0.0
 
     @property
     def largest_share(self) -> float:

@@ -11,7 +11,7 @@ from rareswitch.belief import posterior
 from rareswitch.core import FloatArray, Result, number
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.evaluation import Support, combined, few_rewards, policy_probabilities, refusals, term_of
+from rareswitch.evaluation import Support, combined, few_rewards, judged, policy_probabilities, term_of
 from rareswitch.learner import Learner, State
 from rareswitch.log import HeldOut
 from rareswitch.policy import Policy
@@ -164,7 +164,7 @@ def judge(
         level=gate.level_of(look),
         loss=gate.loss,
     )
-    _, reasons = refusals([support], left_out=held_out - support.count)
+    reasons = judged([support], left_out=held_out - support.count).reasons
     if not reasons and support.missed > 0.0:
         share = 100.0 * support.missed / support.count
         reasons = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rareswitch.core import percent_text, table
 from rareswitch.errors import several
 from rareswitch.evaluation import BASELINE, REST, BatchValue, Effect, Effects, Interval
-from rareswitch.report.evaluation_text import ABOUT, filled, listed
+from rareswitch.report.evaluation_text import ABOUT, bulleted, filled
 from rareswitch.report.numerals import bounds_text, decimals, number_text, shortened
 from rareswitch.report.text import as_text
 
@@ -129,7 +129,7 @@ def _notes(notes: Sequence[tuple[str, Sequence[str], Sequence[str]]], common: Se
         items = [*common] if which == 2 else []
         items += [text if len(notes) == 1 else f"{_some(names)}: {text}" for text, names in about.items()]
         if items:
-            lines += ["", listed(f"{title}:", items)]
+            lines += ["", bulleted(f"{title}:", items)]
     return lines
 
 

@@ -49,7 +49,7 @@ def evaluation_text(evaluation: Evaluation, *, batches: bool = False, cli: bool 
     """
     parts = [_lift(evaluation), _earned(evaluation), _answers(evaluation), _grounds(evaluation.values)]
     refused = [value for value in evaluation.values if not value.answered]
-    parts += [listed(f"Not identifiable, {value.candidate}:", value.refusals) for value in refused]
+    parts += [bulleted(f"Not identifiable, {value.candidate}:", value.refusals) for value in refused]
     parts += [_mind(evaluation), _calibration(evaluation.calibration)]
     if batches:
         parts += [_by_batch(value, mark_of(evaluation)) for value in evaluation.values]
@@ -85,7 +85,7 @@ def _whole_lift(whole: Difference, mark: str) -> str:
     """The first line of all, or why there is no number in it."""
     title = f"Lift over the {whole.over} {whole.name}"
     if whole.interval is None:
-        return listed(f"{title}: not identifiable.", whole.refusals)
+        return bulleted(f"{title}: not identifiable.", whole.refusals)
     gain, digits = whole.interval, decimals([whole.interval])
     text = f"{title}: {relative_text(whole, mark)}{mark}{number_text(gain.value, digits, sign=True)} per decision"
     text += f" ({percent_text(gain.level)}: {bounds_text(gain, digits, sign=True)})"
@@ -190,7 +190,7 @@ def _mind(evaluation: Evaluation) -> str:
     for caution, names in about_whom.items():
         everyone = len(names) == len(evaluation.values)
         items.append(caution if everyone else f"{', '.join(names)}: {caution}")
-    return listed("Bear in mind:", items) if items else ""
+    return bulleted("Bear in mind:", items) if items else ""
 
 
 def _calibration(calibration: Calibration | None) -> str:
@@ -251,7 +251,7 @@ def _verdict(interval: Interval | None, digits: int) -> str:
     return "more" if interval.low > 0.0 else "less" if interval.high < 0.0 else "unclear"
 
 
-def listed(title: str, items: Sequence[str]) -> str:
+def bulleted(title: str, items: Sequence[str]) -> str:
     """A title, and items below it."""
     return "\n".join([title, *map(_item, items)])
 

@@ -8,7 +8,7 @@ from scipy import stats
 from rareswitch.core import FloatArray
 from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally, Calibration, binomial_tails
-from rareswitch.evaluation.refusals import CARRIED, EFFECTIVE, faulty_batches, needed, refusals
+from rareswitch.evaluation.refusals import CARRIED, EFFECTIVE, faulty_batches, judged, needed
 from rareswitch.evaluation.support import MOST_WEIGHT, Support, carried, overlap
 
 
@@ -102,7 +102,7 @@ def test_a_sliver_of_rare_play_does_not_decide() -> None:
     count = 2000
     candidate, logging = mixed(0.5, count), mixed(0.5, count)
     candidate[0], logging[0] = (0.5, 0.5), (1e-9, 1.0 - 1e-9)
-    assert refusals([Support.of(np.ones(count), candidate=candidate, logging=logging)]) == ((0,), ())
+    assert judged([Support.of(np.ones(count), candidate=candidate, logging=logging)])[:2] == ((0,), ())
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_play_that_could_not_be_shown_is_refused_with_its_share(known: bool, wor
     logging = np.zeros((count, arms))
     logging[:, :8] = 1 / 8
     support = support_of(np.full((count, arms), 1 / arms), logging, known=known)
-    kept, reasons = refusals([support])
+    kept, reasons, _ = judged([support])
     assert kept == ()
     assert reasons[0].startswith(words)
     if known:
@@ -146,7 +146,7 @@ def test_honest_logs_are_refused_by_the_mean_weight_as_rarely_as_it_says() -> No
 @pytest.mark.parametrize("known", [True, False])
 def test_weights_that_were_never_seen_are_missed_by_the_mean(known: bool) -> None:
     """An arm that comes once in 10,000 decisions, of 500: weights look harmless, all of them 0."""
-    kept, reasons = refusals([support_of(always(0, 500, 2), mixed(1e-4, 500), known=known)])
+    kept, reasons, _ = judged([support_of(always(0, 500, 2), mixed(1e-4, 500), known=known)])
     assert kept == ()
     assert ("less than 1 of 500 decisions carry the answer" if known else "mean weight is 0.00") in reasons[0]
 
@@ -154,9 +154,9 @@ def test_weights_that_were_never_seen_are_missed_by_the_mean(known: bool) -> Non
 def test_batches_that_cannot_answer_are_left_out() -> None:
     good = support_of(mixed(0.5, 400), mixed(0.4, 400))
     bad = support_of(mixed(0.5, 400), always(0, 400, 2))
-    assert refusals([bad, good]) == ((1,), ())
+    assert judged([bad, good])[:2] == ((1,), ())
     small = support_of(mixed(0.5, 60), mixed(0.4, 60))
-    kept, reasons = refusals([bad, small])
+    kept, reasons, _ = judged([bad, small])
     assert kept == (1,)
     assert reasons[0].startswith("In 1 of 2 batches, 50 % of its play")
     assert "In the 1 of 2 batches that can answer, the ESS of 60 decisions is 58" in reasons[1]
@@ -170,11 +170,14 @@ def test_batches_may_be_as_small_as_one_likes_where_enough_decisions_carry_all_o
     parts = [support_of(candidate[rows], logging[rows], seed=seed) for seed, rows in enumerate(rows_of)]
     assert max(part.carried for part in parts) < CARRIED
     assert carried(parts) == pytest.approx(120.0)
-    assert refusals(parts) == (tuple(range(40)), ())
-    assert refusals(parts, stationary=True) == (tuple(range(40)), ())
+    assert judged(parts)[:2] == (tuple(range(40)), ())
+    assert judged(parts, stationary=True)[:2] == (tuple(range(40)), ())
     rare = Support.of(np.ones(200), candidate=always(0, 200, 2), logging=mixed(1e-4, 200))
     good = support_of(always(0, 400, 2), mixed(0.5, 400))
-    assert refusals([good, rare]) == ((0,), ())  # few decisions would carry both: the batch that spoils it is left out
+    assert judged([good, rare])[:2] == (
+        (0,),
+        (),
+    )  # few decisions would carry both: the batch that spoils it is left out
 
 
 def test_what_is_said_to_be_needed_suffices() -> None:
@@ -193,12 +196,12 @@ def test_what_is_said_to_be_needed_suffices() -> None:
 
 def test_tiny_logs_and_none() -> None:
     assert Support.zero().effective == 0.0
-    kept, reasons = refusals([Support.zero()], left_out=7)
+    kept, reasons, _ = judged([Support.zero()], left_out=7)
     assert kept == ()
     assert "7 decisions without one of them" in reasons[0]
     one = Support.of(np.ones(1), candidate=np.ones((1, 1)), logging=np.ones((1, 1)))
     assert one.mean_weight_error == math.inf
-    assert refusals([one])[1]
+    assert judged([one]).reasons
     assert batch_reasons(one) == (f"1 decision is too few: {CARRIED:.0f} are needed.",)
     assert needed(one) == ()
 
@@ -224,8 +227,8 @@ def test_a_small_batch_that_missed_a_rare_arm_by_chance_is_used() -> None:
 def test_a_mean_weight_that_is_low_in_all_batches_is_noticed_though_each_may_be_by_chance() -> None:
     weights = np.repeat([2.0, 0.0], [175, 225])  # of mean 0.875, give or take 0.05
     batch = Support.of(weights, candidate=np.tile([1.0, 0.0], (400, 1)))
-    assert refusals([batch])[1] == ()
-    kept, reasons = refusals([batch] * 4)  # 5 standard errors
+    assert judged([batch]).reasons == ()
+    kept, reasons, _ = judged([batch] * 4)  # 5 standard errors
     assert kept == (0, 1, 2, 3)
     assert reasons[0].startswith("The mean weight is 0.88 and should be 1, give or take 0.025")
 
