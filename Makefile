@@ -9,7 +9,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 OLD_PYTHON := import sys; sys.exit(0 if sys.version_info >= (3, 11) else "rareswitch needs Python 3.11 or later; $(PYTHON) is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo contest quick test kernels docs check format bench peers clean
+.PHONY: help demo contest quick browser test kernels docs check format bench peers clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -45,7 +45,24 @@ contest: $(VENV)/installed ## Learners in a suite of worlds, for hours; resumabl
 quick: $(VENV)/installed ## Run the tests that take little, under a minute: what one runs while working
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/property
 
-test: $(VENV)/installed ## Run all tests
+browser: # the tests of the page need a Chromium; where there is none, and none can be installed, they are skipped
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then echo "Installing chromium ..." && apt-get -qq update \
+		&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; fi || true
+
+test: $(VENV)/installed ## Learners in a suite of worlds, for hours; resumable. SUITE=field or changing, HALF=reporting; folders add worlds: DATA= MovieLens, TABLES= tables
+	@mkdir -p contest
+	@$(BIN)/rareswitch contest --suite '$(SUITE)' $(if $(HALF),--half '$(HALF)') $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') \
+		--out contest/runs --plots 'contest/$(SUITE)' --markdown 'contest/$(SUITE).md'
+
+quick: $(VENV)/installed ## Run the tests that take little, under a minute: what one runs while working
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/property
+
+browser: # The page is tried in the Chromium of this machine; where there is none, and it cannot be installed, those tests are skipped
+	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& echo "Installing chromium ..." && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; } || true
+
+test: $(VENV)/installed browser ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 kernels: $(VENV)/installed ## Repeat the golden tests under two other kernel types of OpenBLAS that this processor can run

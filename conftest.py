@@ -33,7 +33,7 @@ SLOW = (
     *("golden/test_runs", "statistical/", "core/test_executors", "unit/cli/", "unit/test_readme", "dask", "processes"),
     *("_kills", "store/test_faults", "lab/test_collaborate", "lab/test_sweep_engines", "lab/test_contest"),
     *("property/test_lower_bound", "test_memory_does_not_grow", "test_a_first_batch_that_pays_nothing"),
-    *("test_prospects_match", "test_eight_weeks"),
+    *("test_prospects_match", "test_eight_weeks", "service/test_browser"),
 )
 
 

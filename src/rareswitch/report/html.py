@@ -184,10 +184,9 @@ def _headline(report: ExperimentReport) -> tuple[str, str, str]:
     if values is None:
         text = "Whether the policies earn more is not estimated yet." if status.decisions else "No decisions yet."
         return "Cannot tell yet", text, "unknown"
-    first, current = (
-        next(value for value in values.values if value.candidate == f"policy {batch.version}")
-        for batch in (status.batches[0], status.batches[-1])
-    )
+    # values may be older than the newest policy
+    policies = [value for value in values.values if value.candidate.startswith("policy ")]
+    first, current = policies[0], policies[-1]
     subject = current.candidate.capitalize()
     if current.interval is None:
         return "Cannot tell yet", f"{subject}: not identifiable: {' '.join(current.refusals)}", "unknown"
