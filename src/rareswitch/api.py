@@ -29,7 +29,6 @@ from rareswitch.lab import collaborate as collaborate
 from rareswitch.lab import make_world as make_world
 from rareswitch.lab import simulate as simulate
 from rareswitch.lab import sweep as sweep
-from rareswitch.lab import tradeoff as tradeoff
 from rareswitch.learner import OFUL as OFUL
 from rareswitch.learner import BatchLinUCB as BatchLinUCB
 from rareswitch.learner import BatchLinUCBDG as BatchLinUCBDG
@@ -46,7 +45,7 @@ from rareswitch.planning import AfterCounts as AfterCounts
 from rareswitch.planning import BestSchedule as BestSchedule
 from rareswitch.planning import Manual as Manual
 from rareswitch.planning import Periodic as Periodic
-from rareswitch.planning import recommend as recommend
+from rareswitch.planning import plan as plan
 from rareswitch.policy import Decisions as Decisions
 from rareswitch.policy import Ed25519Key as Ed25519Key
 from rareswitch.policy import HmacKey as HmacKey

@@ -18,7 +18,7 @@ from rareswitch.core import (
 )
 from rareswitch.lanes import compiled
 
-__all__ = ["best_arms", "plan", "spread", "unseen_directions", "within_memory"]
+__all__ = ["best_arms", "best_prospect", "spread", "unseen_directions", "within_memory"]
 
 #: Multiples of the posterior's spread at which parameters may be drawn. Not 0: of arms that are yet to come, and of
 #: contexts so rare that the sampled sets do not show them, a plan knows nothing; the least of these costs little.
@@ -58,7 +58,7 @@ def best_columns(scores, available, best, arms):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Prospect:
     """One amount of exploration and what it is expected to cost."""
 
     #: Multiple of the belief's spread in the next batch.
@@ -69,7 +69,7 @@ class Plan:
     next_cost: float
 
 
-def plan(
+def best_prospect(
     belief: Posterior,
     sets: ContextSets,
     *,
@@ -78,7 +78,7 @@ def plan(
     seed: int,
     update: int,
     least_scale: float = 0.0,
-) -> Plan:
+) -> Prospect:
     """The first prospect with the least cost.
 
     Parameters
@@ -103,7 +103,7 @@ def plan(
 
 def prospects(
     belief: Posterior, sets: ContextSets, *, known: int, lengths: Sequence[int], seed: int, update: int
-) -> list[Plan]:
+) -> list[Prospect]:
     """What each scale in the next batch is expected to cost by the end.
 
     The rest of the run is played through for truths θ_j from the belief N(θ̂, σ²Λ⁻¹). The next batch, posterior draws at
@@ -147,7 +147,7 @@ def prospects(
                 noise = np.sqrt(share) * belief.noise * (columns @ shock)
                 moments = moments + (gained @ truths[:, :, None] + noise)[:, :, 0]
                 precisions = precisions + gained
-        plans.append(Plan(scale=scale, cost=cost, next_cost=lengths[0] * now))
+        plans.append(Prospect(scale=scale, cost=cost, next_cost=lengths[0] * now))
     return plans
 
 

@@ -54,12 +54,18 @@ class Link:
         >>> link.rates(np.array([[[1.0], [-1.0]]]), np.array([[2.0]])).round(2).tolist()
         [[[0.88], [0.12]]]
         """
-        dim = truths.shape[1]
         values = contexts @ truths.T
-        if len(self.point) > dim:
-            slopes = self.precision[-1, :dim] / self.precision[-1, -1]
-            values += self.point[-1] - (truths - self.point[:dim]) @ slopes
+        if len(self.point) > truths.shape[1]:
+            values += self.levels(truths)
         return logistic(values)
+
+    def levels(self, truths: FloatArray) -> FloatArray:
+        """(J,) the likeliest level for each of the truths (J, d); 0 where there is none."""
+        dim = truths.shape[1]
+        if len(self.point) == dim:
+            return np.zeros(len(truths))
+        slopes = self.precision[-1, :dim] / self.precision[-1, -1]
+        return np.asarray(self.point[-1] - (truths - self.point[:dim]) @ slopes)
 
 
 #: τ²·(mean squared length of the features)/σ²: how much of a reward the features tell. Below 0.1 it is not believed to

@@ -1,6 +1,7 @@
 """``rareswitch experiment create``: a store holds the experiment from then on."""
 
 import argparse
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     arms = "ids of the arms, or a file with their records, of which requests that name none choose; for --dim: a number"
     parser.add_argument("--arms", nargs="+", metavar="ID", help=arms)
     parser.add_argument("--schedule", help="times of updates (docs/how-to/schedules.md; default: the learner's plan)")
+    parser.add_argument("--plan", metavar="FILE", help="schedule, and dim for vectors, of rareswitch plan … --json")
     parser.add_argument("--window", type=duration_option, metavar="TIME", help="attribution window, such as 2d")
     parser.add_argument(
         "--default", type=float, metavar="X", help="reward of decisions without one (default: not used)"
@@ -83,6 +85,8 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
 
     options.learner = find_learner(options.learner).name
     settings = given_settings(options, [options.learner])
+    if options.plan is not None:
+        _follow(options)
     features = _features(options)
     if options.arms is not None and features is None:
         check_heeded("--arms", "arms", [options.learner])
@@ -133,6 +137,25 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
         }
     encoding = "" if features is None else f"{features}\n\n"
     return Output(facts, f"{encoding}{facts['name']} begins in {facts['url']}.\n{status}")
+
+
+def _follow(options: argparse.Namespace) -> None:
+    """Take the schedule of a plan, and its number of features where requests are vectors."""
+    from rareswitch.core import read_whole
+    from rareswitch.planning import schedule_from_plain
+
+    if options.schedule is not None:
+        raise ParameterError("plan has a schedule: give --plan or --schedule, not both.", parameter="plan")
+    try:
+        facts = json.loads(read_whole(options.plan))
+        schedule, dim = facts["schedule"], facts["dim"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise FileFormatError(
+            f"{options.plan}: no plan. Write one with rareswitch plan … --json > {options.plan}."
+        ) from error
+    options.schedule = schedule_from_plain(schedule)
+    if options.dim is None and options.features is None and options.fit is None:
+        options.dim = dim
 
 
 @contextmanager

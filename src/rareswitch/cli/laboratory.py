@@ -14,18 +14,13 @@ from rareswitch.cli.options import (
 )
 from rareswitch.cli.sources import ENDINGS
 
-#: The learners of ``compare`` and ``tradeoff`` by default.
+#: The learners of ``compare`` by default.
 COMPARED = [
     *("foresight", "batch-linucb-kw", "batch-linucb-dg-certified", "rarely-switch-suplinucb"),
     *("oful", "linucb", "thompson"),
 ]
-TRADED_OFF = ["foresight", "oful", "linucb", "thompson"]
-CAPS = [1, 2, 4, 8, 16, 32, 64]
 #: Settings of learners that follow from the world and the run.
 OWN = ("dim", "arms", "horizon", "noise", "seed")
-#: Sizes of a world by default, and those of the paper's hard instances.
-USUAL = {"dim": 10, "arms": 20, "noise": 0.5}
-HARD = {"dim": 2, "arms": 2, "noise": 1.0}
 #: How the policy of ``design --distributional`` is learned; the first is the default.
 METHODS = ("certified", "mixed-argmax", "mixed-softmax", "core")
 #: Sizes of the sets that ``design`` draws from a world by default.
@@ -80,29 +75,6 @@ def add_agents(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, world=WORLD, horizon="decisions of all agents together (default 100000)", dim=10, arms=20)
     add_options(parser, noise=0.5, seed={}, engine={}, quiet={})
-
-
-def add_tradeoff(parser: argparse.ArgumentParser) -> None:
-    """Run learners under a cap on the number of policies, and without one.
-
-    Learners that can plan for a cap do: batched ones take that number of batches, those that change every step a
-    geometric grid, those that change with growing determinants a fitting factor. Status 130 after Ctrl-C.
-    """
-    learners = f"see rareswitch learners (default {' '.join(TRADED_OFF)})"
-    world = "see rareswitch worlds; lower-bound: the paper's hard instances (default gaussian)"
-    add_options(
-        parser, learners={"default": TRADED_OFF, "help": learners}, world={"default": "gaussian", "help": world}
-    )
-    parser.add_argument("--caps", nargs="+", type=int, default=CAPS, metavar="M", help="default 1 2 4 8 16 32 64")
-    add_options(parser, horizon=10_000)
-    hard = "; for lower-bound"
-    add_options(parser, dim=f"features of an arm (default {USUAL['dim']}{hard} {HARD['dim']})")
-    add_options(parser, arms=f"arms in a set (default {USUAL['arms']}{hard} {HARD['arms']})")
-    add_options(parser, noise=f"standard deviation of rewards (default {USUAL['noise']}{hard} {HARD['noise']})")
-    add_options(parser, seeds=16, first_seed=0)
-    widths = "widths of intervals: 'paper', 'tight' (what is proved) or a multiplier (default 1, which does well)"
-    parser.add_argument("--confidence", default="1", metavar="MODE", help=widths)
-    add_options(parser, out={}, plot={}, quiet={})
 
 
 def add_contest(parser: argparse.ArgumentParser) -> None:

@@ -90,6 +90,7 @@ def _floor(description: Description, sample: list[FloatArray], progress: Progres
     if arms is None or min_propensity.least * arms > 1.0:
         return MinPropensityPrice(least=min_propensity.least, only=min_propensity.arms)
     ends = [end.decisions for end in description.schedule.ends(progress)]
+    daily = None if progress.rate is None else DAY * progress.rate
     known = [end for end in ends if end is not None]
     return min_propensity_price(
         min_propensity,
@@ -98,6 +99,8 @@ def _floor(description: Description, sample: list[FloatArray], progress: Progres
         dim=learner.dim,
         before=progress.before,
         now=progress.total,
+        delay=description.schedule.late(daily, description.rewards.window or 0.0),
+        curve=description.schedule.curve,
     )
 
 

@@ -29,7 +29,7 @@ from rareswitch.version import __version__
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["budgeted", "learner_for", "load_runs", "sweep", "tradeoff"]
+__all__ = ["budgeted", "learner_for", "load_runs", "sweep"]
 
 
 def learner_for(world: World, name: str, *, horizon: int, seed: int, noise: float, **settings: Any) -> Learner:
@@ -301,59 +301,6 @@ def fingerprint(world: World, horizon: int, seed: int) -> str:
             digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(str(getattr(world, "content", "")).encode())
     return f"{type(world).__qualname__} {digest.hexdigest()[:16]}"
-
-
-#: Makes a learner for a cap (None for none), a world, a horizon and a seed.
-CappedFactory = Callable[[int | None, World, int, int], Learner]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Tradeoff(Sweep):
-    """Runs by cap."""
-
-    #: By cap, from few policies to many; None, the last, are the runs without one.
-    runs: dict[int | None, list[Run]]  # type: ignore[assignment]
-
-    __repr__ = short_repr
-
-
-def tradeoff(
-    learners: Mapping[str, CappedFactory],
-    world: World,
-    *,
-    horizon: int,
-    caps: Iterable[int],
-    seeds: Iterable[int],
-    name: str = "world",
-    path: str | Path | None = None,
-    quiet: bool = False,
-) -> Tradeoff:
-    """Run every learner under every cap and without one, on the same seeds.
-
-    ``path`` is a Parquet file in which runs are kept, as in :func:`~rareswitch.sweep`.
-
-    >>> from rareswitch.lab.worlds import make_world
-    >>> from rareswitch.learner import OFUL
-    >>> found = tradeoff(
-    ...     {"oful": lambda cap, world, t, seed: OFUL(dim=world.dim, arms=world.arms, horizon=t)},
-    ...     make_world("gaussian", dim=3, arms=4, noise=0.5), horizon=200, caps=[1, 4], seeds=range(2),
-    ... )
-    >>> {cap: [run.policies for run in runs] for cap, runs in found.runs.items()}
-    {1: [1, 1], 4: [4, 4], None: [17, 16]}
-    """
-    caps = sorted({whole("cap", cap) for cap in caps})
-    if not caps:
-        raise InputError("a trade-off needs at least one cap.")
-    file, seeds = None if path is None else Path(path), dict.fromkeys(seeds)
-    cases = [
-        Case(name=n, make=partial(make, cap), place=name, world=world, horizon=horizon, seed=seed, cap=cap, path=file)
-        for cap, (n, make), seed in product((*caps, None), learners.items(), seeds)
-    ]
-    sweep = run_cases(cases, quiet=quiet)
-    runs: dict[int | None, list[Run]] = {}
-    for case, run in zip(sweep.cases, sweep.runs, strict=True):
-        runs.setdefault(case.cap, []).append(run)
-    return Tradeoff(**vars(sweep) | {"runs": runs})
 
 
 FORMAT = {b"format": b"rareswitch-runs-1"}

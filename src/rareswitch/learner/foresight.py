@@ -17,12 +17,12 @@ from rareswitch.belief import (
     ModelCheck,
     Posterior,
     Search,
+    best_prospect,
     expanded,
     innovation,
     logistic,
     logistic_posterior,
     next_point,
-    plan,
     posterior,
     spread,
     summed_blindly,
@@ -326,7 +326,7 @@ class PlannedExploration(Rule):
                     "the sets of the decisions that learner.sample_size(state) asks for."
                 )
             sets = within_memory(ended.batch.sample.sets)
-            chosen = plan(
+            chosen = best_prospect(
                 belief,
                 sets,
                 known=known,

@@ -24,7 +24,7 @@ EXAMPLES = (
     "'week*8', '6 hours', 10000, '10000*8', [500, 2000, 10000], or 'by hand'"
 )
 #: What people write for a schedule.
-ScheduleLike: TypeAlias = Schedule | str | float | Sequence[int] | None
+ScheduleLike: TypeAlias = Schedule | Mapping[str, Any] | str | float | Sequence[int] | None
 _NUMBERS = {"policies", "decisions", "rate"}
 
 
@@ -73,6 +73,8 @@ def _parsed(schedule: ScheduleLike) -> Schedule:
         return LearnerSchedule()
     if isinstance(schedule, Schedule):
         return schedule
+    if isinstance(schedule, Mapping) and schedule.get("kind") in KINDS:  # that of a plan
+        return schedule_from_plain(schedule)
     if isinstance(schedule, (int, float, np.number)) and not isinstance(schedule, bool):
         return AfterCounts(decisions=schedule)  # type: ignore[arg-type]
     if isinstance(schedule, Sequence) and not isinstance(schedule, (str, bytes)):
@@ -119,7 +121,7 @@ def _settings(text: str) -> dict[str, Any]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         name = name.lower()
-        settings = [field.name for field in fields(BestSchedule)]
+        settings = [field.name for field in fields(BestSchedule) if field.name != "regret"]
         if not equals or name not in settings or name in chosen:
             known = ", ".join(settings)
             raise ParameterError(

@@ -1,13 +1,17 @@
-"""What updates at given times cost: one number for each feature, good enough to choose a schedule by.
+"""The one regret model, behind plans, schedules and their prices: what updates at given times cost.
 
-In units of uniform exploration, a policy that was learned from n decisions pays ρ(n) = min(1, c·d/n) a decision. A
-batch pays that of the policy that decides it; full adaptivity pays the integral. Where regret falls as 1/t this is
-what is measured: the case schedules of benchmarks/regret.py has the model beside the measurements.
+In units of uniform exploration, a policy that was learned from n decisions loses ρ(n) a decision. A batch loses that
+of the policy that decides it, full adaptivity the integral. Where nothing is known but d, ρ(n) = min(1, 2d/n): it is
+what simulated runs lose where the best arm is about one standard deviation of a reward better than an average one
+(benchmarks/regret.py, case schedules). Where contexts or rewards are known, :func:`~rareswitch.planning.plan` simulates
+ρ (:mod:`rareswitch.planning.simulation`). Its schedule carries that curve, so that the status of the experiment says
+what the plan said.
 """
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -16,7 +20,8 @@ from rareswitch.errors import ParameterError
 from rareswitch.learner import PER_FEATURE
 from rareswitch.policy import MinPropensity
 
-__all__ = ["MinPropensityPrice", "adaptive_cost", "baseline_share", "best_ends", "cost", "min_propensity_price"]
+__all__ = ["MinPropensityPrice", "RegretCurve", "adaptive_cost", "baseline_share", "best_ends", "cost"]
+__all__ += ["min_propensity_price"]
 
 #: Times at which an update may be made grow by this factor from one to the next.
 STEP = 1.02
@@ -27,34 +32,64 @@ COST, LESSON = 0.5, 0.1
 USUAL = 0.1
 
 
-def price_of(known: FloatArray, dim: int) -> FloatArray:
-    """ρ, what a decision costs after this number of decisions was learned from.
+class RegretCurve(NamedTuple):
+    """ρ: 1 up to the first point, a power of n between two points, and falling as 1/n beyond the last."""
 
-    >>> price_of(np.array([0.0, 20.0, 400.0]), 10).tolist()
-    [1.0, 1.0, 0.05]
-    """
-    free = PER_FEATURE * dim
-    return np.asarray(free / np.maximum(known, free))
+    #: Decisions learned from, increasing and above 0.
+    known: tuple[float, ...]
+    #: What a decision loses then, in units of uniform exploration, above 0 and at most 1.
+    price: tuple[float, ...]
+
+    @classmethod
+    def of(cls, dim: int) -> Self:
+        """The curve where nothing is known but the features of an arm.
+
+        >>> RegretCurve.of(10).at(np.array([0.0, 20.0, 400.0])).tolist()
+        [1.0, 1.0, 0.05]
+        """
+        return cls((PER_FEATURE * dim,), (1.0,))
+
+    def at(self, known: FloatArray) -> FloatArray:
+        """ρ of a policy that was learned from this number of decisions, an array of any shape."""
+        points, price = np.array(self.known), np.array(self.price)
+        count = np.asarray(known, dtype=np.float64)
+        if len(points) == 1:
+            return np.asarray(price[0] * points[0] / np.maximum(count, points[0]))
+        inside = np.exp(np.interp(np.log(np.maximum(count, points[0])), np.log(points), np.log(price)))
+        beyond = price[-1] * points[-1] / np.maximum(count, points[-1])
+        return np.where(count < points[0], 1.0, np.where(count > points[-1], beyond, inside))
+
+    def integral(self, total: float) -> float:
+        """What a new policy after each of that many decisions loses."""
+        points = np.array([*(point for point in self.known if point < total), total])
+        free = float(min(points[0], total))
+        if len(points) == 1:
+            return free
+        price = np.append(np.array(self.price)[: len(points) - 1], self.at(points[-1:]))
+        steps = np.log(points[1:] / points[:-1])
+        bends = np.log(price[1:] / price[:-1]) + steps  # of n·ρ(n), whose integral over ln n is wanted
+        flat = np.abs(bends) < 1e-9
+        means = np.where(flat, 1.0, np.expm1(bends) / np.where(flat, 1.0, bends))
+        return free + float((points[:-1] * price[:-1] * steps) @ means)
 
 
-def cost(ends: Sequence[float], *, dim: int, delay: float = 0.0) -> float:
+def cost(ends: Sequence[float], *, dim: int, delay: float = 0.0, curve: RegretCurve | None = None) -> float:
     """What batches with these ends cost; rewards are known ``delay`` decisions after theirs.
 
     >>> cost([40, 400], dim=10), cost([200, 400], dim=10), cost([40, 200, 400], dim=10)
     (220.0, 220.0, 140.0)
     """
     starts = np.array([0.0, *ends[:-1]])
-    return float((np.array(ends) - starts) @ price_of(starts - delay, dim))
+    return float((np.array(ends) - starts) @ (curve or RegretCurve.of(dim)).at(starts - delay))
 
 
-def adaptive_cost(total: float, *, dim: int) -> float:
+def adaptive_cost(total: float, *, dim: int, curve: RegretCurve | None = None) -> float:
     """What a new policy after each decision costs, with no delay.
 
     >>> round(adaptive_cost(10_000, dim=10))
     144
     """
-    free = min(PER_FEATURE * dim, total)
-    return free * (1.0 + math.log(total / free))
+    return (curve or RegretCurve.of(dim)).integral(total)
 
 
 def best_ends(
@@ -67,6 +102,7 @@ def best_ends(
     gap: float = 0.0,
     delay: float = 0.0,
     times: Sequence[float] | None = None,
+    curve: RegretCurve | None = None,
 ) -> tuple[float, ...]:
     """The ends of the current batch and of those after it with the least cost, found by dynamic programming.
 
@@ -85,6 +121,8 @@ def best_ends(
     times
         Decisions at which a batch may end, increasing; where they are closer than 2 %, some are left out. All are
         allowed by default.
+    curve
+        What a decision costs after how many others; by default of ``dim`` features, where nothing else is known.
 
     Examples
     --------
@@ -101,7 +139,7 @@ def best_ends(
             candidates = candidates[np.unique(nearest)]
     inside = candidates[(candidates > start) & (candidates >= earliest) & (candidates < total)]
     points = np.concatenate([[start], inside])
-    prices = price_of(points - delay, dim)
+    prices = (curve or RegretCurve.of(dim)).at(points - delay)
     last = (total - points) * prices
     lengths = points[None, :] - points[:, None]
     allowed = lengths > 0.0
@@ -143,7 +181,7 @@ def baseline_share(dim: int, lengths: Sequence[int] | None) -> float:
     taught = first * (shares + LESSON * (1.0 - shares))
     costs = first * (shares + COST * (1.0 - shares))
     for before, end in pairwise(ends):
-        costs = costs + (end - before) * price_of(taught + before - first, dim)
+        costs = costs + (end - before) * RegretCurve.of(dim).at(taught + before - first)
     return float(shares[int(first_highest(-costs))])
 
 
@@ -180,6 +218,8 @@ def min_propensity_price(
     dim: int,
     before: float = 0.0,
     now: float | None = None,
+    delay: float = 0.0,
+    curve: RegretCurve | None = None,
 ) -> MinPropensityPrice:
     """What a floor costs over the decisions to come.
 
@@ -195,6 +235,8 @@ def min_propensity_price(
         Decisions of the policies before the current one, from which it was learned.
     now
         Decisions so far; ``before`` by default.
+    delay, curve
+        As in :func:`best_ends`.
     """
     number("arms", arms, low=0.0)
     if min_propensity.least * arms > 1.0 + 1e-9:
@@ -207,7 +249,7 @@ def min_propensity_price(
         return MinPropensityPrice(least=min_propensity.least, only=min_propensity.arms, arms=arms, share=share)
     begun = before if now is None else now
     points = np.array([begun, *(max(begun, end) for end in ends)])
-    prices = price_of(np.array([before, *ends[:-1]]), dim)
+    prices = (curve or RegretCurve.of(dim)).at(np.array([before, *ends[:-1]]) - delay)
     learning = sum(price * (b - a) for price, (a, b) in zip(prices.tolist(), pairwise(points.tolist()), strict=True))
     decisions = round(points[-1] - begun)
     return MinPropensityPrice(

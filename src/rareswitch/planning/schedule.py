@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from rareswitch.core import Result, number, whole
 from rareswitch.learner import Forecast, Novelty
-from rareswitch.planning.regret_model import adaptive_cost, best_ends, cost
+from rareswitch.planning.regret_model import RegretCurve, adaptive_cost, best_ends, cost
 from rareswitch.planning.times import DAY, Duration, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
 
@@ -159,6 +159,11 @@ class Schedule(ABC):
     #: Whether it leaves the planning of batches to the learner.
     learner_plans: ClassVar[bool] = False
 
+    @property
+    def curve(self) -> RegretCurve | None:
+        """What a decision costs after how many others, where that was simulated."""
+        return None
+
     @abstractmethod
     def ends(self, progress: Progress) -> tuple[End, ...]:
         """Where the current batch and those after it end, as far as is known; the first few where it goes on."""
@@ -238,18 +243,22 @@ class Schedule(ABC):
         """
         whole("dim", dim)
         rate = getattr(self, "rate", None) if rate is None else number("rate", rate, low=0.0, open_low=True)
-        a_second = None if rate is None else rate / DAY
-        late = duration_of("delay", getattr(self, "delay", None) or delay) * (a_second or 0.0)
+        a_second, late = None if rate is None else rate / DAY, self.late(rate, delay)
         if self.endless or self.learner_plans or (created is None and getattr(self, "end", None) is not None):
             return None
         lengths = _lengths(0, self.ends(Progress.beginning(created or 0.0, rate=a_second)))
         if lengths is None:
             return None
         ends = [*accumulate(lengths)]
-        unit = adaptive_cost(ends[-1], dim=dim)
-        best = best_ends(ends[-1], len(ends), dim=dim, delay=late)
-        ratio, least = (cost(these, dim=dim, delay=late) / unit for these in (ends, best))
+        curve = self.curve
+        unit = adaptive_cost(ends[-1], dim=dim, curve=curve)
+        best = best_ends(ends[-1], len(ends), dim=dim, delay=late, curve=curve)
+        ratio, least = (cost(these, dim=dim, delay=late, curve=curve) / unit for these in (ends, best))
         return Price(policies=len(ends), ratio=ratio, best=min(ratio, least))
+
+    def late(self, rate: float | None, delay: Duration) -> float:
+        """Decisions until a reward is known, of decisions a day and the delay where the schedule has none."""
+        return duration_of("delay", getattr(self, "delay", None) or delay) * (rate or 0.0) / DAY
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-able data, from which :func:`~rareswitch.planning.schedule_from_plain` makes it again."""

@@ -6,10 +6,12 @@ from datetime import datetime, time, timedelta
 from itertools import accumulate, count, islice, pairwise, takewhile
 from typing import Any, ClassVar, Self
 
-from rareswitch.core import number, whole
+import numpy as np
+
+from rareswitch.core import finite_array, number, whole
 from rareswitch.errors import ParameterError, several
 from rareswitch.learner import PER_FEATURE, Learner
-from rareswitch.planning.regret_model import best_ends
+from rareswitch.planning.regret_model import RegretCurve, best_ends
 from rareswitch.planning.schedule import OUTLOOK, Due, End, Progress, Schedule, Wait
 from rareswitch.planning.times import (
     DAY,
@@ -262,6 +264,9 @@ class BestSchedule(Schedule):
         The time zone of ``end`` and ``on``, such as Europe/Berlin.
     dim
         Features of an arm; the learner's.
+    regret
+        What a decision costs after how many others were learned from: increasing pairs (decisions, cost), in units of
+        uniform exploration, as :func:`~rareswitch.planning.plan` simulates them. By default 2·dim/decisions.
 
     Examples
     --------
@@ -286,10 +291,11 @@ class BestSchedule(Schedule):
     on: str | Sequence[str] | None = None
     zone: str = "UTC"
     dim: int | None = None
+    regret: Sequence[Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         zone_of(self.zone)
-        checked: dict[str, float | str] = {
+        checked: dict[str, float | str | tuple[tuple[float, float], ...]] = {
             name: duration_of(name, value) for name in self.durations if (value := getattr(self, name)) is not None
         }
         if self.on is not None:
@@ -304,6 +310,8 @@ class BestSchedule(Schedule):
             checked["rate"] = number("rate, the decisions a day,", self.rate, low=0.0, high=1e12, open_low=True)
         if self.end is not None:
             checked["end"] = moment_of("end", self.end, self.zone)
+        if self.regret is not None:
+            checked["regret"] = _pairs(self.regret)
         vars(self).update(checked)
         dated = self.rate is not None and self.end is not None
         if self.decisions is not None and (self.rate is not None or self.end is not None):
@@ -321,6 +329,10 @@ class BestSchedule(Schedule):
                 "gap, delay and first are durations, and on is for dates, which a schedule that counts decisions "
                 "cannot keep: give rate and end in place of decisions."
             )
+
+    @property
+    def curve(self) -> RegretCurve | None:
+        return None if self.regret is None else RegretCurve(*map(tuple, zip(*self.regret, strict=True)))
 
     def made_for(self, learner: Learner) -> Self:
         """With what the learner says of features, policies and decisions, where this schedule does not."""
@@ -346,7 +358,7 @@ class BestSchedule(Schedule):
             raise ParameterError("dim, the features of an arm, is not known to this schedule: give dim=….")
         left = (self.policies or POLICIES) - progress.policies + 1
         if self.decisions is not None:
-            ends = _best_ends(float(self.decisions), left, progress.before, dim=self.dim)
+            ends = _best_ends(float(self.decisions), left, progress.before, self.dim, self.curve)
             return tuple(End(round(end)) for end in ends)
         rate = self.expected_rate(progress)
         published, first = progress.published[-1], self.gap if self.first is None else self.first
@@ -365,10 +377,10 @@ class BestSchedule(Schedule):
         limits = {"earliest": earliest, "gap": max(rate * between, rate * delay + 1.0), "delay": rate * delay}
         total = by(self.end)
         if self.on is None:
-            ends = _best_ends(total, left, progress.before, dim=self.dim, **limits)
+            ends = _best_ends(total, left, progress.before, self.dim, self.curve, **limits)
             return tuple(End(round(end), progress.now + (end - progress.total) / rate) for end in ends)
         dates = {by(at): at for at in meetings if at > max(published, progress.now - DAY)}
-        ends = _best_ends(total, left, progress.before, dim=self.dim, times=[*dates], **limits)
+        ends = _best_ends(total, left, progress.before, self.dim, self.curve, times=[*dates], **limits)
         return tuple(End(round(end), dates.get(end, self.end)) for end in ends)
 
     def meetings(self, start: float) -> list[float]:
@@ -401,9 +413,28 @@ class BestSchedule(Schedule):
 
 
 def _best_ends(
-    total: float, policies: int, before: int, *, dim: int, times: Sequence[float] | None = None, **limits: float
+    total: float,
+    policies: int,
+    before: int,
+    dim: int,
+    curve: RegretCurve | None,
+    times: Sequence[float] | None = None,
+    **limits: float,
 ) -> tuple[float, ...]:
     """The best ends of the policies that are left; none where no policy or too little of the run is left."""
     if policies < 1 or total - before < _SHORTEST_RUN:
         return ()
-    return best_ends(total, policies, dim=dim, start=before, times=times, **limits)
+    return best_ends(total, policies, dim=dim, start=before, times=times, curve=curve, **limits)
+
+
+def _pairs(regret: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:
+    """The points of a regret curve, checked."""
+    points = finite_array("regret", regret)
+    known, price = points.T if points.ndim == 2 and points.shape[1] == 2 and len(points) else np.zeros((2, 1))
+    if known[0] <= 0.0 or price.max() > 1.0 or price.min() <= 0.0 or (np.diff(known) <= 0.0).any():
+        raise ParameterError(
+            "regret must be pairs (decisions, cost), decisions increasing from above 0 and costs above 0 up to 1; got "
+            f"{regret!r:.60}. Take those of plan(…).schedule.",
+            parameter="regret",
+        )
+    return tuple(zip(known.tolist(), price.tolist(), strict=True))

@@ -9,5 +9,6 @@ from rareswitch.report.experiment_text import *
 from rareswitch.report.features_text import *
 from rareswitch.report.figures import *
 from rareswitch.report.html import *
+from rareswitch.report.plan_text import *
 from rareswitch.report.progress import *
 from rareswitch.report.text import *

@@ -1,4 +1,4 @@
-"""Reports as text: sentences about plans and recommendations.
+"""Reports as text: sentences about schedules, their prices and what is proved.
 
 ``as_text(report)`` names Python's parameters, ``as_text(report, cli=True)`` the options of the command line.
 """
@@ -7,22 +7,19 @@ import textwrap
 from collections.abc import Iterable
 from functools import singledispatch
 
-from rareswitch.core import table
 from rareswitch.errors import several
-from rareswitch.learner import LEARNERS
 from rareswitch.planning import (
     Due,
     KnownRegret,
     MinPropensityPrice,
     Price,
-    Recommendation,
     ScheduleTable,
     Wait,
     date_text,
     duration_text,
 )
 
-__all__ = ["as_text", "recommendation_text"]
+__all__ = ["as_text"]
 
 #: Columns of a terminal.
 WIDTH = 80
@@ -123,12 +120,17 @@ def price_text(price: Price, *, cli: bool = False) -> str:
     """What a schedule costs."""
     optimal = f"optimal for {price.policies} policies"
     if price.ratio >= 1.1 * price.best:
-        optimal = f"{_ratio(price.best)} is {optimal}"
-    return f"Expected regret: {_ratio(price.ratio)} × full adaptivity ({optimal})."
+        optimal = f"{ratio_text(price.best)} is {optimal}"
+    return f"Expected regret: {ratio_text(price.ratio)} × full adaptivity ({optimal})."
 
 
-def _ratio(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}"
+def ratio_text(ratio: float) -> str:
+    """A regret in units of full adaptivity.
+
+    >>> ratio_text(1.34), ratio_text(27.2)
+    ('1.3', '27')
+    """
+    return f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:,.0f}" if ratio < 1e6 else f"{ratio:.0e}".replace("e+0", "e")
 
 
 @as_text.register
@@ -179,66 +181,6 @@ def _off_plan(known: KnownRegret) -> str:
     )
 
 
-@as_text.register
-def recommendation_text(result: Recommendation, *, cli: bool = False, min_propensity: str = "") -> str:
-    """The learner to take, the cost of a minimum propensity, the bounds, and the policies that they need."""
-    problem = result.problem
-    limit = "" if problem.policies is None else f", at most {problem.policies:,} policies"
-    size = f"{problem.dim:,} features, {problem.arms:,} arms, {problem.horizon:,} decisions"
-    parts = [_wrapped(f"{size}, {problem.contexts} contexts{limit}."), _advice(result)]
-    parts += [_wrapped(min_propensity)] if min_propensity else []
-    parts.append(_bounds(result))
-    if problem.policies is None:
-        parts.append(_needs(result))
-    return "\n\n".join([*parts, _adaptivity(result)])
-
-
-def _advice(result: Recommendation) -> str:
-    own = (option.regret for option in result.options if option.learner == result.learner)
-    bound = next(own, LEARNERS[result.learner].regret)
-    lines = [f"Take {result.learner} with {result.policies:,} policies: {result.reason} Proved for it: {bound}."]
-    if any(option.order is not None for option in result.options):
-        lines.append(
-            f"For the best bound take {result.proven} with {result.proven_policies:,} policies: {result.proven_reason}"
-        )
-    else:
-        lines.append(
-            "With this few policies no learner has a bound below T. Leave --policies out to see the number it takes."
-        )
-    return "\n".join(map(_wrapped, lines))
-
-
-def _bounds(result: Recommendation) -> str:
-    rows = [
-        [
-            option.learner,
-            f"{option.note or option.regret.rpartition(', ')[0]} ({option.source})",
-            f"{option.policies:,}",
-            "" if option.order is None else _short(option.order),
-        ]
-        for option in result.options
-    ]
-    rows.append(["any learner", f"no less than {result.minimax_rate}", "any", _short(result.minimax)])
-    return table(["learner", "proved, up to constants and log T", "policies", "order"], rows, left=2)
-
-
-def _needs(result: Recommendation) -> str:
-    rows = [[need.rate, f"{need.policies:,}", f"{need.times:,.2f}"] for need in result.needs]
-    return table([f"proved regret of {result.proven}", "policies", "times the best"], rows)
-
-
-def _adaptivity(result: Recommendation) -> str:
-    """Table 1 for such contexts."""
-    rows = []
-    for bound in result.adaptivity:
-        text = f"{bound.text} {bound.model} {'suffice' if bound.upper else 'are needed'}"
-        rows.append([f"{text}{f', {bound.condition}' if bound.condition else ''}", bound.source, _short(bound.order)])
-    return table(["for the least regret (the paper's Table 1)", "source", "order"], rows, left=2)
-
-
-def _short(order: float) -> str:
-    return f"{order:,.0f}" if order < 1e6 else f"{order:.1e}".replace("e+0", "e").replace("e+", "e")
-
-
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
+    """In lines as wide as a terminal."""
     return textwrap.fill(text, WIDTH, break_on_hyphens=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rareswitch.belief import Posterior, planning
-from rareswitch.belief.planning import SCALES, Stage, best_columns, plan, prospects, spread, unseen_directions
+from rareswitch.belief.planning import SCALES, Stage, best_columns, best_prospect, prospects, spread, unseen_directions
 from rareswitch.belief.posterior import Link
 from rareswitch.core import ContextSets, FloatArray, inverse_root, normals
 from rareswitch.decisions import DecisionLog
@@ -185,7 +185,7 @@ def test_a_greedy_batch_teaches_what_its_arms_teach(monkeypatch: pytest.MonkeyPa
     )
     assert many[0.0] == pytest.approx(one[0.0], rel=0.02)
     assert one[1.0] < 0.5 * one[0.0]
-    assert plan(belief, sample, known=50, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
+    assert best_prospect(belief, sample, known=50, lengths=(100, 10_000), seed=2, update=1).scale > 0.0
 
 
 @pytest.mark.parametrize(("discount", "known"), [(1.0, [30, 70, 120]), (0.5, [30, 55, 78])])
@@ -195,11 +195,11 @@ def test_a_plan_knows_what_the_belief_rests_on(
     """Also a log from before the run; less of what fades."""
     told: list[int] = []
 
-    def remembered(*given: Any, **keys: Any) -> planning.Plan:
+    def remembered(*given: Any, **keys: Any) -> planning.Prospect:
         told.append(keys["known"])
-        return plan(*given, **keys)
+        return best_prospect(*given, **keys)
 
-    monkeypatch.setattr("rareswitch.learner.foresight.plan", remembered)
+    monkeypatch.setattr("rareswitch.learner.foresight.best_prospect", remembered)
     learner, rng = Foresight(dim=2, horizon=1000, policies=8, discount=discount), np.random.default_rng(1)
 
     def summary(state: State, count: int) -> Summary:
@@ -217,14 +217,16 @@ def test_the_plan_is_the_cheapest_prospect() -> None:
     belief = Posterior(estimate=np.array([0.2, 0.0]), precision=np.diag([30.0, 2.0]), noise=0.5, ridge=1.0)
     sets = Gaussian(dim=2, arms=5).draw(50, seed=1)
     sample = ContextSets(sets.contexts, sets.available)
-    chosen = plan(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
+    chosen = best_prospect(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
     found = prospects(belief, sample, known=50, lengths=(100, 10**6), seed=3, update=2)
     assert [p.scale for p in found] == list(SCALES)
     assert chosen == found[int(np.argmin([p.cost for p in found]))]
-    assert plan(belief, sample, known=50, lengths=(10**6, 1), seed=3, update=2).scale == 0.15  # nothing to explore for
+    assert (
+        best_prospect(belief, sample, known=50, lengths=(10**6, 1), seed=3, update=2).scale == 0.15
+    )  # nothing to explore for
     assert chosen.scale > 0.15
     for least in SCALES:
-        wide = plan(belief, sample, known=50, lengths=(10**6, 1), seed=3, update=2, least_scale=least)
+        wide = best_prospect(belief, sample, known=50, lengths=(10**6, 1), seed=3, update=2, least_scale=least)
         assert wide.scale == least  # where it is the dearer the wider
 
 

@@ -26,7 +26,6 @@ RUN = ["--horizon", "60", "--dim", "2", "--arms", "3", "--seeds", "1"]
         (["compare", "--horizons", "60", "1"], "--horizons must be at least 2; got 1."),
         (["compare", "--learners", "batch-linucb-kw", "--design-tol", "-1"], "--design-tol must be a finite number"),
         (["compare", "--dim", "100000", "--arms", "100000"], "--dim and arms must be such that a set has at most"),
-        (["tradeoff", *RUN, "--caps", "0"], "--caps must be at least 1; got 0."),
         (["agents", "--agents", "0"], "--agents must be between 1 and 100000; got 0."),
         ([*CREATE, "--dim", "1000000"], "--dim must be at most 10000, as a learner sums up d × d numbers"),
         ([*CREATE, "--dim", "2", "--horizon", "9", "--grid", "4", "2"], "--grid: batch ends must be"),

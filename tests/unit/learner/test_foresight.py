@@ -8,7 +8,7 @@ import pytest
 
 from rareswitch import simulate
 from rareswitch.belief import Posterior, posterior
-from rareswitch.belief.planning import SCALES, Plan
+from rareswitch.belief.planning import SCALES, Prospect
 from rareswitch.core import ContextSets, FloatArray, inverse_root, uniforms
 from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal
@@ -102,9 +102,9 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
     """As it is forecast at that moment."""
     asked: list[dict[str, Any]] = []
 
-    def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Plan:
+    def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Prospect:
         asked.append({"sets": len(sets), **settings})
-        return Plan(scale=0.7, cost=0.0, next_cost=0.0)
+        return Prospect(scale=0.7, cost=0.0, next_cost=0.0)
 
     monkeypatch.setattr(room, "plan", spy)
     learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, design_share=0.0, intercept=False)
@@ -119,7 +119,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
+    monkeypatch.setattr(room, "plan", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
     state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, 1)
     belief = posterior(state.sums[0])
     assert isinstance(state.policy.sampler, PosteriorDraws)
@@ -130,7 +130,7 @@ def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two batches, 384 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "plan", lambda *_, **__: Plan(scale=0.7, cost=0.0, next_cost=0.0))
+    monkeypatch.setattr(room, "plan", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
     found = []
     for policies in (1, 2):
         state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, policies)
@@ -183,9 +183,9 @@ def test_a_plan_needs_sets() -> None:
 def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Plan:
+    def spy(belief: Posterior, sets: ContextSets, **settings: Any) -> Prospect:
         seen.append(len(sets))
-        return Plan(scale=0.0, cost=0.0, next_cost=0.0)
+        return Prospect(scale=0.0, cost=0.0, next_cost=0.0)
 
     monkeypatch.setattr(room, "plan", spy)
     world = make_world("gaussian", dim=2, arms=600, noise=0.5)

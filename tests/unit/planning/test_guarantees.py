@@ -5,6 +5,7 @@ import pytest
 
 from rareswitch.lab.rivals.fixed_sets import growing_grid
 from rareswitch.learner import LEARNERS, RarelySwitchSupLinUCB, make_learner, paper_design_grid, paper_grid
+from rareswitch.planning.bounds import table_1
 from rareswitch.planning.guarantees import (
     CONTEXTS,
     GUARANTEES,
@@ -14,7 +15,6 @@ from rareswitch.planning.guarantees import (
     design_exponent,
     proved_for,
 )
-from rareswitch.planning.recommendation import table_1
 
 TABLE = table_1(16, 2**64)
 

@@ -32,7 +32,7 @@ RESULTS: dict[str, Callable[[Experiment], object]] = {
     "log": Experiment.logged,
     "policy": lambda trial: trial.policy,
     "features": lambda trial: trial.policy.features,
-    "recommendation": lambda trial: rareswitch.recommend(dim=5, arms=10, horizon=10_000),
+    "plan": lambda trial: rareswitch.plan(10_000, dim=5, arms=10),
     "run": lambda trial: rareswitch.simulate(
         rareswitch.make_learner("foresight", dim=2, horizon=200, policies=3),
         rareswitch.make_world("gaussian", dim=2, arms=3),

@@ -1,23 +1,23 @@
-"""``rareswitch simulate``, ``compare``, ``agents``, ``tradeoff`` and ``worlds``: learners in simulated worlds."""
+"""``rareswitch simulate``, ``compare``, ``agents`` and ``worlds``: learners in simulated worlds."""
 
 import argparse
 import sys
 from functools import partial
 
 from rareswitch.cli import INTERRUPTED
-from rareswitch.cli.laboratory import HARD, OWN, USUAL
-from rareswitch.cli.options import Arguments, check_heeded, confidence_option, given_settings, of_runs, settings_for
+from rareswitch.cli.laboratory import OWN
+from rareswitch.cli.options import Arguments, check_heeded, given_settings, of_runs, settings_for
 from rareswitch.cli.output import Facts, Output, print_json, save_picture
 from rareswitch.core import make_executor, whole
 from rareswitch.design import GOptimal
 from rareswitch.lab.collaborate import Collaboration, collaborate
 from rareswitch.lab.contest import Contest
-from rareswitch.lab.report.plots import draw_runs, draw_tradeoff, tradeoff_table
+from rareswitch.lab.report.plots import draw_runs
 from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table, run_table
 from rareswitch.lab.simulate import Run, simulate
-from rareswitch.lab.sweep import LearnerFactory, Sweep, WorldFactory, budgeted, learner_for, sweep, tradeoff
+from rareswitch.lab.sweep import LearnerFactory, Sweep, WorldFactory, learner_for, sweep
 from rareswitch.lab.worlds import WORLDS, NamedWorld, World, make_world
-from rareswitch.learner import Learner, all_learners, find_learner, takes
+from rareswitch.learner import Learner, all_learners, find_learner
 from rareswitch.planning import Problem
 from rareswitch.report import ProgressBar, check_target
 
@@ -146,42 +146,3 @@ def _facts(outcome: Collaboration) -> Facts:
     facts = {"agents": outcome.agents, "rounds": len(outcome.meetings), "parallel_time": outcome.parallel_time}
     lists = {"received": [m.received for m in outcome.meetings], "policies": [m.policy_id for m in outcome.meetings]}
     return outcome.run.summary() | facts | lists | {"decisions": outcome.decisions}
-
-
-def run_tradeoff(options: argparse.Namespace) -> int:
-    """Runs under caps."""
-    check_target(options.plot)
-    sizes = HARD if options.world.startswith("lower-bound") else USUAL
-    for name in sizes:
-        if getattr(options, name) is None:
-            setattr(options, name, sizes[name])
-    names = list(all_learners()) if options.learners == ["all"] else options.learners
-    learners = {find_learner(name).name: partial(_capped, name, options) for name in names}
-    world = make_world(options.world, dim=options.dim, arms=options.arms, noise=options.noise, horizon=options.horizon)
-    if hasattr(world, "describe") and not options.json:
-        print(f"{world.describe()}\n")
-    outcome = tradeoff(
-        learners, world, horizon=options.horizon, caps=options.caps, name=options.world, **of_runs(options)
-    )
-    if options.json:
-        print_json([run.summary() | {"cap": cap} for cap, runs in outcome.runs.items() for run in runs])
-    elif outcome.runs:
-        print(f"{tradeoff_table(outcome)}\n\nregret ± s.e. over the seeds (policies deployed, mean)")
-        if outcome.resumed:
-            print(f"{outcome.resumed} of these runs were taken from {options.out}")
-    if options.plot is not None and outcome.runs:
-        save_picture(draw_tradeoff(outcome, world), options, gap="")
-    for (name, _), reason in outcome.skipped.items():
-        print(f"rareswitch: {name} was not run: {reason}", file=sys.stderr)
-    if outcome.interrupted:
-        where = f" and are in {options.out}" if options.out else ""
-        print(f"rareswitch: stopped; finished runs are shown{where}.", file=sys.stderr)
-        return INTERRUPTED
-    return 0 if outcome.runs else 2
-
-
-def _capped(name: str, options: argparse.Namespace, cap: int | None, world: World, horizon: int, seed: int) -> Learner:
-    """The learner, planned for the cap where it can be."""
-    capped, plan = (name, {}) if cap is None else budgeted(name, policies=cap, dim=world.dim, horizon=horizon)
-    widths = {"confidence": confidence_option(options.confidence)} if "confidence" in takes(capped) else {}
-    return learner_for(world, capped, horizon=horizon, seed=seed, noise=options.noise, **widths, **plan)

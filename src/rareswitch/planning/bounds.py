@@ -1,21 +1,26 @@
-"""Which learner fits a problem, how many policies it needs, and what is proved."""
+"""The bounds of the paper and of others, filled in for a problem, and which learner has the best of them."""
 
 import math
 from typing import Literal
 
 import msgspec
 
-from rareswitch.core import Result, whole
+from rareswitch.core import Result
 from rareswitch.errors import ParameterError
-from rareswitch.planning.guarantees import CONTEXTS, ContextKind, Guarantee, Switching, arm_logarithm, proved_for
+from rareswitch.planning.guarantees import (
+    CONTEXTS,
+    ContextKind,
+    Guarantee,
+    Switching,
+    arm_logarithm,
+    guarantee_of,
+    proved_for,
+)
 
-__all__ = ["Problem", "Recommendation", "recommend"]
-
-#: Policies of the flagship where no number is asked for.
-USUAL = 8
+__all__ = ["Bounds", "Problem", "bounds_of"]
 
 
-class Option(Result, frozen=True, kw_only=True):
+class Bound(Result, frozen=True, kw_only=True):
     """A learner with a number of policies, and the regret that is proved for it."""
 
     learner: str
@@ -29,14 +34,6 @@ class Option(Result, frozen=True, kw_only=True):
     source: str
     #: Why there is no order.
     note: str = ""
-
-
-class Need(Result, frozen=True, kw_only=True):
-    """Policies that a rate takes, and what fewer cost: the proved regret as a multiple of the best of its kind."""
-
-    policies: int
-    rate: str
-    times: float
 
 
 class AdaptivityBound(Result, frozen=True):
@@ -110,32 +107,39 @@ def minimax(dim: int, arms: int, horizon: int, contexts: ContextKind = "stochast
     return (text, order) if order < horizon else ("T", float(horizon))
 
 
-class Recommendation(Result, frozen=True, kw_only=True):
-    """A learner by name, the number of policies it deploys, and the reason. Prints as text."""
+class Bounds(Result, frozen=True, kw_only=True):
+    """What is proved of learners for a problem, up to constants and logarithms of T."""
 
     problem: "Problem"
-    learner: str
-    policies: int
-    reason: str
-    #: The learner with the best regret bound for such contexts, for those who need one.
+    #: All learners for which something is proved for such contexts.
+    learners: tuple[Bound, ...]
+    #: Of these the one with the best bound, the policies that it needs, and what speaks for it.
     proven: str
     proven_policies: int
     proven_reason: str
-    #: All learners for which something is proved for such contexts.
-    options: tuple[Option, ...]
-    #: From few policies to many, for the proven learner.
-    needs: tuple[Need, ...]
     #: The bounds of Table 1 for such contexts.
     adaptivity: tuple[AdaptivityBound, ...]
     #: The order of the least regret that can be promised with any number of policies, and its rate in words.
     minimax: float
     minimax_rate: str
 
+    def order_with(self, policies: int) -> float | None:
+        """Of the best bound with this number of policies; None where it is no less than T."""
+        guarantee = guarantee_of(self.proven, self.problem.contexts)
+        assert guarantee is not None
+        problem = msgspec.structs.replace(self.problem, policies=policies)
+        return problem.order(guarantee) if problem.proved(guarantee) else None
 
-def recommend(
+    @property
+    def vacuous(self) -> bool:
+        """Whether no learner has a bound below T."""
+        return all(bound.order is None for bound in self.learners)
+
+
+def bounds_of(
     *, dim: int, arms: int, horizon: int, policies: int | None = None, contexts: ContextKind = "stochastic"
-) -> Recommendation:
-    """What to use for d, K and T: the learner that pays least, and the one whose bound is best.
+) -> Bounds:
+    """What is proved for d, K and T.
 
     Parameters
     ----------
@@ -147,36 +151,24 @@ def recommend(
 
     Examples
     --------
-    >>> found = recommend(dim=5, arms=20, horizon=100_000)
-    >>> found.learner, found.policies
-    ('foresight', 8)
-    >>> print(found.proven_reason)
+    >>> bounds = bounds_of(dim=5, arms=20, horizon=100_000)
+    >>> print(bounds.proven_reason)
     T = 100000 is at least exp(d) = 148: BatchLinUCB-KW is already optimal up to logarithms and has no design to learn.
-    >>> recommend(dim=20, arms=50, horizon=100_000).proven
-    'batch-linucb-kw'
-    >>> [need.policies for need in recommend(dim=5, arms=20, horizon=100_000, contexts="adversarial").needs]
-    [9, 18, 36, 72]
+    >>> bounds_of(dim=20, arms=50, horizon=10_000, policies=2).vacuous
+    True
     """
-    dim, arms, horizon = whole("dim", dim), whole("arms", arms), whole("horizon", horizon, low=2)
     if contexts not in CONTEXTS:
         raise ParameterError(f"contexts must be {', '.join(CONTEXTS[:-1])} or {CONTEXTS[-1]}; got {contexts!r:.60}.")
-    if policies is not None:
-        policies = min(whole("policies", policies), horizon)
     problem = Problem(dim=dim, arms=arms, horizon=horizon, policies=policies, contexts=contexts)
     best = problem.best()
-    learner, count, reason = problem.practical()
     kind = "adversarial" if contexts == "adversarial" else "stochastic"
     least_rate, least = minimax(dim, arms, horizon, contexts)
-    return Recommendation(
+    return Bounds(
         problem=problem,
-        learner=learner,
-        policies=count,
-        reason=reason,
+        learners=tuple(map(problem.bound, proved_for(contexts))),
         proven=best.learner,
         proven_policies=problem.deployed(best),
         proven_reason=problem.why(best),
-        options=tuple(map(problem.option, proved_for(contexts))),
-        needs=problem.needs(best),
         adaptivity=tuple(bound for bound in table_1(dim, horizon) if bound.contexts == kind),
         minimax=least,
         minimax_rate=least_rate,
@@ -184,7 +176,7 @@ def recommend(
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What a recommendation is asked for."""
+    """What bounds are asked for."""
 
     dim: int
     arms: int
@@ -205,7 +197,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its conditions hold, and its bound is below T."""
         return guarantee.holds(self.dim, self.horizon) and self.order(guarantee) < self.horizon
 
-    def option(self, guarantee: Guarantee) -> Option:
+    def bound(self, guarantee: Guarantee) -> Bound:
         """The learner with its bound here."""
         policies = self.deployed(guarantee)
         text, order = guarantee.regret(self.dim, self.arms, self.horizon, policies)
@@ -216,7 +208,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         elif policies == guarantee.policies(self.dim, self.horizon):
             settings = {}  # the learner's own grid
         note = "" if order < self.horizon else "a bound beyond T"
-        return Option(
+        return Bound(
             learner=guarantee.learner,
             policies=policies,
             settings=settings,
@@ -263,29 +255,3 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if math.log(self.arms) >= self.dim:
             return f"{reason} ln K is at least d, where it is the learner of the paper's Table 1."
         return f"{reason} Theorem 7 has the smaller bound only where √d is large against log d·ln K, and T ≥ d³."
-
-    def needs(self, best: Guarantee) -> tuple[Need, ...]:
-        """What fewer policies cost by the bound of the learner."""
-        sizes = self.dim, self.arms, self.horizon
-        if isinstance(best, Switching):
-            growths = (256.0, 16.0, 4.0, 2.0)
-            bounds = [(best.policies(self.dim, self.horizon, c), *best.regret_at(*sizes, c)) for c in growths]
-        else:
-            most = best.policies(self.dim, self.horizon)
-            bounds = [(count, *best.regret(*sizes, count)) for count in range(1, most + 1)]
-        return tuple(Need(policies=count, rate=rate, times=order / bounds[-1][2]) for count, rate, order in bounds)
-
-    def practical(self) -> tuple[str, int, str]:
-        """What pays least at the horizons people have."""
-        if self.contexts != "adversarial":
-            why = (
-                "it plans its exploration, needs no tuning, and leads those with so few policies in the contest, "
-                "where learners with better bounds pay tens of times as much."
-            )
-            return "foresight", min(self.horizon, self.policies or USUAL), why
-        (oful,) = (guarantee for guarantee in proved_for(self.contexts) if guarantee.learner == "oful")
-        why = (
-            "it changes when the data have grown, not by a plan, so that no order of the contexts can hide what "
-            "matters. foresight has planned batches and is for contexts that keep their distribution."
-        )
-        return "oful", self.deployed(oful), why
