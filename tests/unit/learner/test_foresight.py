@@ -106,7 +106,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
         asked.append({"sets": len(sets), **settings})
         return Prospect(scale=0.7, cost=0.0, next_cost=0.0)
 
-    monkeypatch.setattr(room, "plan", spy)
+    monkeypatch.setattr(room, "best_prospect", spy)
     learner = Foresight(dim=3, grid=[50, 450, 1000, 3000], seed=6, design_share=0.0, intercept=False)
     state = learner.begin()
     for forecast in (None, None, (700, 900), None):
@@ -119,7 +119,7 @@ def test_the_planner_is_told_what_lies_ahead(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their standardised squares are χ² with 128·3 degrees: within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "plan", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
+    monkeypatch.setattr(room, "best_prospect", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
     state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, 1)
     belief = posterior(state.sums[0])
     assert isinstance(state.policy.sampler, PosteriorDraws)
@@ -130,7 +130,7 @@ def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two batches, 384 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "plan", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
+    monkeypatch.setattr(room, "best_prospect", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
     found = []
     for policies in (1, 2):
         state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, policies)
@@ -187,7 +187,7 @@ def test_sets_with_many_arms_are_thinned(monkeypatch: pytest.MonkeyPatch) -> Non
         seen.append(len(sets))
         return Prospect(scale=0.0, cost=0.0, next_cost=0.0)
 
-    monkeypatch.setattr(room, "plan", spy)
+    monkeypatch.setattr(room, "best_prospect", spy)
     world = make_world("gaussian", dim=2, arms=600, noise=0.5)
     after(Foresight(dim=2, grid=[100, 200, 400], intercept=False), world, 1)
     assert seen == [25]  # (1 << 23) numbers are 27 sets of 600 arms and 512 truths: every fourth of 100
