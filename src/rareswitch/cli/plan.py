@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rareswitch.cli.options import Arguments, add_options, count_option, duration_option
 from rareswitch.cli.output import Output, save_picture
-from rareswitch.cli.sources import add_columns, column_options, given_arms, is_experiment, read_records
+from rareswitch.cli.sources import add_columns, column_options, given_arms, is_experiment
 from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -64,8 +64,12 @@ def run_plan(options: argparse.Namespace) -> Output:
     from rareswitch.report import ProgressBar, as_text, check_target, draw, plan_html
 
     check_target(options.plot)
-    if options.html is not None and not Path(options.html).absolute().parent.is_dir():
-        raise FileFormatError(f"{options.html}: cannot be written; there is no folder {Path(options.html).parent}.")
+    if options.html is not None:
+        page = Path(options.html)
+        if page.suffix.lower() not in (".html", ".htm"):
+            raise FileFormatError(f"{page}: a page's name must end in .html.")
+        if not page.absolute().parent.is_dir():
+            raise FileFormatError(f"{page}: cannot be written; there is no folder {page.parent}.")
     settings = {name: getattr(options, name) for name in NAMES}
     with _log(options) as log, ProgressBar("simulating", quiet=options.quiet) as bar:
         result = plan(log=log, progress=bar, **_contexts(options), **settings)
@@ -92,6 +96,7 @@ def _contexts(options: argparse.Namespace) -> Arguments:
             return {"sample": np.load(options.sample, allow_pickle=False)} | _named("arms", options)
         except (OSError, ValueError) as error:
             raise FileFormatError(f"{options.sample}: no array of context sets ({error!s:.200}).") from error
+    from rareswitch.core import read_records
     from rareswitch.features import Features
 
     sample, arms = read_records(options.sample), given_arms(options.arms)
