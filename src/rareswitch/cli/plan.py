@@ -61,7 +61,7 @@ def run_plan(options: argparse.Namespace) -> Output:
     """A plan, with a picture and a page where they are asked for."""
     from rareswitch.core import replacing
     from rareswitch.planning import plan
-    from rareswitch.report import ProgressBar, as_text, check_target, draw, plan_html
+    from rareswitch.report import ProgressBar, as_html, as_text, check_target, draw
 
     check_target(options.plot)
     if options.html is not None:
@@ -77,7 +77,7 @@ def run_plan(options: argparse.Namespace) -> Output:
         save_picture(draw(result), options)
     if options.html is not None:
         with replacing(options.html) as temporary:
-            temporary.write_text(plan_html(result), encoding="utf-8")
+            temporary.write_text(as_html(result), encoding="utf-8")
     return Output(result, as_text(result, cli=True))
 
 

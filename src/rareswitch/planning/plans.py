@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.core import FloatArray, Result, count_of, number
+from rareswitch.core import FloatArray, Result, number, whole
 from rareswitch.errors import ParameterError
 from rareswitch.features import Features
 from rareswitch.planning.bounds import Bounds, bounds_of
@@ -179,7 +179,7 @@ def span_of(
     """How many decisions, and when, of what people say."""
     zone_of(zone)
     if decisions is not None:
-        decisions = count_of("decisions", decisions, low=2, high=10**15)
+        decisions = whole("decisions", decisions, low=2, high=10**15)
     if rate is None:
         if decisions is None:
             raise ParameterError(
@@ -295,7 +295,7 @@ def plan(
     0.0
     """
     span = span_of(decisions, rate, start, end, zone, delay, gap, on)
-    if policies is not None and count_of("policies", policies) > span.decisions:
+    if policies is not None and whole("policies", policies) > span.decisions:
         raise ParameterError(
             f"policies must be at most the decisions, {span.decisions:,}; got {policies}.", parameter="policies"
         )

@@ -10,12 +10,13 @@ from rareswitch.errors import several
 from rareswitch.learner import LEARNERS
 from rareswitch.planning import DAY, Bounds, Detection, Option, Plan, PlannedRegret, ScheduleTable, duration_text
 from rareswitch.report.figures import BLUE, DARK_GREY, GREY, ORANGE, WIDTH, beside, draw, figure, headline, plain_ticks
+from rareswitch.report.html import as_html
 from rareswitch.report.text import as_text, ratio_text, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_plan", "plan_html"]
+__all__ = ["draw_plan"]
 
 #: How times without a plan are called.
 HABITS = {"equal": "{} equal batches", "week": "weekly ({} policies)", "day": "daily ({} policies)", "never": "never"}
@@ -216,7 +217,8 @@ def draw_plan(plan: Plan) -> "Figure":
     return drawing
 
 
-def plan_html(plan: Plan) -> str:
+@as_html.register
+def plan_page(plan: Plan) -> str:
     """One page with the picture in it; nothing is loaded from elsewhere."""
     picture = io.StringIO()
     draw_plan(plan).savefig(picture, format="svg", metadata={"Date": None})

@@ -10,7 +10,7 @@ from rareswitch import create
 from rareswitch.cli import main
 from rareswitch.cli import plan as plan_command
 from rareswitch.planning import CONTEXTS, plan
-from rareswitch.report import plan_html
+from rareswitch.report import as_html
 
 SIZES = ["--dim", "4", "--arms", "5", "--quiet"]
 
@@ -110,7 +110,7 @@ def test_a_page_needs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_names_are_not_taken_for_markup() -> None:
-    assert "<b>" not in plan_html(plan(500, dim=2, arms=2)).replace("<body>", "")
+    assert "<b>" not in as_html(plan(500, dim=2, arms=2)).replace("<body>", "")
 
 
 def test_progress_is_reported_and_can_stop_it() -> None:
