@@ -171,7 +171,7 @@ def test_the_lift_is_seen_when_its_interval_says_so() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"decisions": 1}, "decisions must be at least 2; got 1"),
+        ({"decisions": 1}, "decisions must be between 2 and"),
         ({"decisions": 10, "policies": 11}, "policies must be at most the decisions, 10; got 11"),
         ({"rate": -1.0, "end": "2030-01-01"}, "rate must be a finite number above 0"),
         ({"rate": 5, "end": "2020-01-01"}, "end must be after the start"),
