@@ -27,7 +27,7 @@ from rareswitch.decisions import DecisionLog, deduplicate, row_hashes
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
 from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.parts import COUNTING, ESTIMATED, NEEDED, ONE_ORDER, Block, ChosenArms, blocks, open_part
+from rareswitch.log.parts import COUNTING, ESTIMATED, NEEDED, ONE_ORDER, Block, blocks, open_part
 from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
 from rareswitch.policy import Policy
 
@@ -468,7 +468,7 @@ def _offered(block: Block, features: FloatArray | None, propensities: FloatArray
         "codes": codes,
         "arms": None if codes is None else arms.names,
         "behavior_probs": probabilities,
-        "baselines": block.index_column("baseline", sizes).indices if "baseline" in has else None,
+        "baselines": block.index_column("baseline", sizes) if "baseline" in has else None,
     }
 
 
@@ -503,8 +503,8 @@ class _Named:
             table[-1] = self.arms.codes(map(str, range(width)))
         return np.where(available, table[self.which], -1)
 
-    def chosen(self, codes: IntArray) -> ChosenArms | None:
-        """The arms of the column ``arm``; None without such a column."""
+    def chosen(self, codes: IntArray) -> IntArray | None:
+        """(n,) the indices of the arms of the column ``arm``, -1 where it has none; None without such a column."""
         if not self.block.has("arm"):
             return None
         column = self.block.batch.column("arm").dictionary_encode()
@@ -512,4 +512,4 @@ class _Named:
         same = codes == numbers[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)][:, None]
         known = (self.which >= 0) & np.asarray(column.is_valid())
         self.block.refuse(known & ~same.any(axis=1), "has an arm that is none of its names", ONE_ORDER)
-        return ChosenArms(same.argmax(axis=1), known)
+        return np.where(known, same.argmax(axis=1), -1)

@@ -205,13 +205,6 @@ def _unpacked(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
     yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-class ChosenArms(NamedTuple):
-    """(n,) the indices of chosen arms, and where they are known."""
-
-    indices: IntArray
-    known: BoolArray
-
-
 class Block(NamedTuple):
     """Rows of a part of a log, or of a slice of a store."""
 
@@ -436,35 +429,37 @@ class Block(NamedTuple):
         arms.check_lengths(sets.contexts[sets.available], learner)
         return sets
 
-    def index_column(self, name: str, sizes: IntArray) -> ChosenArms:
+    def index_column(self, name: str, sizes: IntArray) -> IntArray:
         """A column of indices of arms; -1 where there is a null."""
         column = self.batch.column(name)
-        known, indices = np.asarray(column.is_valid()), np.array(column.fill_null(-1).to_numpy(zero_copy_only=False))
-        odd = known & ((indices < 0) | (indices >= sizes))
+        indices = numbers_of(column.fill_null(-1), np.int64)
+        odd = ((indices < 0) & np.asarray(column.is_valid())) | (indices >= sizes)
         self.refuse(odd, lambda at: f"has the {name} {indices[at]}, of {sizes[at]} arms", ONE_ORDER)
-        return ChosenArms(indices.astype(np.int64), known)
+        return indices
 
     def chosen_indices(
-        self, available: BoolArray, features: FloatArray | None, contexts: FloatArray | None, named: ChosenArms | None
+        self, available: BoolArray, features: FloatArray | None, contexts: FloatArray | None, named: IntArray | None
     ) -> IntArray:
         """(n,) where the chosen arms stand: by the column ``arm_index``, by their ids, or by their vectors."""
         count = len(available)
-        indices, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        indices = np.full(count, -1)
         if self.has("arm_index"):
-            column = self.index_column("arm_index", available.sum(axis=1))
-            indices, known = np.where(column.known, column.indices, 0), column.known
+            indices = self.index_column("arm_index", available.sum(axis=1))
         if named is not None:
-            odd = known & named.known & (indices != named.indices)
+            odd = (indices >= 0) & (named >= 0) & (indices != named)
             self.refuse(odd, lambda at: f"has an arm that is not the one at its arm_index, {indices[at]}", ONE_ORDER)
-            indices, known = np.where(known | ~named.known, indices, named.indices), known | named.known
+            indices = np.where(indices < 0, named, indices)
+        unknown = indices < 0
         if contexts is None or features is None:
             rule = "Write its index, from 0, in the column 'arm_index'."
-            self.refuse(~known, "does not say which arm was chosen", rule)
+            self.refuse(unknown, "does not say which arm was chosen", rule)
             return indices
-        if not known.all():  # a slice where all are unknown: rows of vectors are much to copy
-            left = ~known if known.any() else slice(None)
-            unknown = Block(self.source, self.numbers[left], None)
-            indices[left] = unknown._alike(available[left], features[left], contexts[left])
+        if unknown.any():  # a slice where all are unknown: rows of vectors are much to copy
+            rows = slice(None) if unknown.all() else unknown
+            indices = indices.copy()
+            indices[rows] = Block(self.source, self.numbers[rows], None)._alike(
+                available[rows], features[rows], contexts[rows]
+            )
         chosen = contexts.reshape(-1, features.shape[1]).take(np.arange(count) * available.shape[1] + indices, axis=0)
         if not np.array_equal(chosen, features):
             rule = "Write as arm_index, from 0, and as features those of the arm that was chosen."

@@ -25,7 +25,7 @@ from rareswitch.core import (
 from rareswitch.decisions import Column, DecisionLog
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.log.parts import COUNTING, ESTIMATED, MORE, ROWS, log_schema
-from rareswitch.store import DecisionRow, Marks, RewardRow, Store, reward_value
+from rareswitch.store import DecisionRow, Marks, RewardRow, Store, joined_rewards
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -341,16 +341,19 @@ def _parts(store: Store, marks: Marks) -> Iterator[list[Kept]]:
 def _kept_table(part: Sequence[Kept], policies: Sequence[str]) -> "pa.Table":
     """Decisions of a store as Arrow keeps them."""
     pa, _ = pyarrow()
-    rows, held = [row for row, _ in part], [rewards for _, rewards in part]
+    rows = [row for row, _ in part]
+    at = np.repeat(np.arange(len(part)), [len(rewards) for _, rewards in part])
+    came = np.array([(reward.value, reward.time) for _, rewards in part for reward in rewards]).reshape(-1, 2)
+    rewards, reward_times = joined_rewards(len(part), at, came[:, 0], came[:, 1], sums=True)
     columns = {
         "id": [json.loads(row.id) for row in rows],
         "policy": _coded(np.array([row.version - 1 for row in rows]), policies),
         "features": np.frombuffer(b"".join(row.features for row in rows), dtype="<f8").reshape(len(rows), -1),
         "propensity": [row.propensity for row in rows],
-        "reward": [reward_value([one.value for one in rewards], sums=len(rewards) > 1) for rewards in held],
+        "reward": pa.array(rewards, from_pandas=True),
         "contexts": [None if row.contexts is None else np.frombuffer(row.contexts, dtype="<f8") for row in rows],
         "time": [row.time for row in rows],
-        "reward_time": [max((one.time for one in rewards), default=None) for rewards in held],
+        "reward_time": pa.array(reward_times, from_pandas=True),
     }
     table = _table(columns, strings=rows[0].id.startswith('"'), times=True)
     for name, kind in MORE.items():

@@ -27,7 +27,7 @@ from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, 
 if TYPE_CHECKING:
     from rareswitch.store.store import Store
 
-__all__ = ["OFFERS", "Offers", "Slice"]
+__all__ = ["OFFERS", "Offers", "Slice", "joined_rewards"]
 
 #: Decisions of a slice at the most, without their context sets and with them.
 ROWS, OFFERS = 1 << 16, 1 << 11
@@ -101,7 +101,7 @@ class Slice:
         if self.sums and self.window is not None:
             rows = in_time(at, rewards["time"] - times[at], window=self.window)
             rewards, at = rewards[rows], at[rows]
-        values, reward_times = joined(self.rows, at, rewards["value"], rewards["time"], sums=self.sums)
+        values, reward_times = joined_rewards(self.rows, at, rewards["value"], rewards["time"], sums=self.sums)
         return DecisionLog.checked(
             ids=keys_of_bytes(decisions["key"].tobytes(), self.rows),
             features=np.frombuffer(decisions["features"].tobytes(), "<f8").reshape(self.rows, -1),
@@ -226,14 +226,14 @@ def damaged_row(name: str, kind: str, seq: int) -> StoreError:
     )
 
 
-def joined(
+def joined_rewards(
     count: int, at: IntArray, values: FloatArray, times: FloatArray, *, sums: bool
 ) -> tuple[FloatArray, FloatArray]:
     """(count,) rewards in the order of their decisions, values and times; NaN where there are none.
 
     Several of one decision are sorted before they are added: the sum does not depend on the order in which they came.
 
-    >>> joined(3, np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0]), np.zeros(3), sums=True)[0]
+    >>> joined_rewards(3, np.array([2, 0, 2]), np.array([1.0, 5.0, 2.0]), np.zeros(3), sums=True)[0]
     array([ 5., nan,  3.])
     """
     order = np.lexsort((values, at)) if sums else np.argsort(at, kind="stable")

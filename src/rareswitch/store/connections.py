@@ -161,9 +161,13 @@ class Job:
     woken: threading.Lock
 
     def __init__(
-        self, decisions: Sequence[DecisionRow] = (), rewards: Sequence[RewardRow] = (), overwrite: bool = False
+        self,
+        decisions: Sequence[DecisionRow] = (),
+        rewards: Sequence[RewardRow] = (),
+        overwrite: bool = False,
+        activations: Sequence[tuple[bytes, float]] = (),
     ) -> None:
-        self.decisions, self.rewards, self.overwrite = decisions, rewards, overwrite
+        self.decisions, self.rewards, self.overwrite, self.activations = decisions, rewards, overwrite, activations
 
 
 class GroupCommit:

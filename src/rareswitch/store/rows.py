@@ -27,7 +27,7 @@ from rareswitch.core import IntArray
 from rareswitch.errors import StoreError
 from rareswitch.version import __version__
 
-__all__ = ["EARLIEST", "Counts", "DecisionRow", "Marks", "RewardRow", "Totals", "VersionRow", "reward_value"]
+__all__ = ["EARLIEST", "Counts", "DecisionRow", "Marks", "RewardRow", "Totals", "VersionRow"]
 
 Words = NDArray[np.uint64]
 #: The checksum of a row of which all words are 0.
@@ -304,14 +304,3 @@ EARLIEST = -(1 << 63)
 def waiting_seq() -> int:
     """A sequence number of a decision that waits: negative, and drawn, so that none is given out twice."""
     return -1 - secrets.randbits(62)
-
-
-def reward_value(values: list[float], *, sums: bool) -> float | None:
-    """The reward of a decision: of several the sum, in an order that does not depend on when they came.
-
-    >>> reward_value([0.1, 0.2, 0.3], sums=True) == reward_value([0.3, 0.1, 0.2], sums=True)
-    True
-    """
-    if not values:
-        return None
-    return float(np.add.reduceat(np.sort(values), [0])[0]) if sums else values[0]  # added as databases are read

@@ -323,33 +323,25 @@ class Store(Database):
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> Sequence[DecisionRow]:
         """Keep decisions, and return what is kept of each id: the row itself, or one that was there before."""
-        job = Job(decisions=rows)
-        _ = self.number  # which raises where there is no such experiment
-        if not rows:
-            return []
-        self.submit(job)
-        return job.stored
+        return self._kept(Job(decisions=rows)).stored
 
     def add_rewards(self, rows: Sequence[RewardRow], *, overwrite: bool = False) -> Sequence[RewardRow | None]:
         """Keep rewards, and return for each the row that was there before, if there was one.
 
         One that is there stays, unless ``overwrite``: then the new value takes its place.
         """
-        job = Job(rewards=rows, overwrite=overwrite)
-        _ = self.number
-        if not rows:
-            return []
-        self.submit(job)
-        return job.before
+        return self._kept(Job(rewards=rows, overwrite=overwrite)).before
 
     def activate(self, activations: Sequence[tuple[bytes, float]]) -> Sequence[bool | None]:
         """Let deferred decisions count, each from a time on; see :class:`Job` for what is returned of each key."""
-        job, _ = Job(), self.number
-        job.activations = activations
-        if not activations:
-            return []
-        self.submit(job)
-        return job.activated
+        return self._kept(Job(activations=activations)).activated
+
+    def _kept(self, job: Job) -> Job:
+        """A job that is done; what is empty needs no commit."""
+        _ = self.number  # which raises where there is no such experiment
+        if job.decisions or job.rewards or job.activations:
+            self.submit(job)
+        return job
 
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
         """Keep all rows of a group of callers, in their order, and fill in the results."""
