@@ -183,6 +183,12 @@ def test_an_attribution_window(tmp_path: Path) -> None:
         for contexts in (True, False):
             (chunk,) = ParquetLog(tmp_path / "1.parquet", **how).chunks(contexts=contexts)
             np.testing.assert_array_equal(chunk.rewards, wanted)
+    stamps = {
+        name: pa.array(1000 * column).cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+        for name, column in (("time", times["times"]), ("reward_time", times["reward_times"]))
+    }
+    (chunk,) = ParquetLog(changed(tmp_path / "1.parquet", **stamps), window=50.0).chunks()
+    np.testing.assert_array_equal(chunk.rewards, [1.0, np.nan, 1.0, np.nan])
     part(tmp_path / "2.parquet", range(4), name="second")
     with pytest.raises(FileFormatError, match=r"2\.parquet: row 0 .* has no time"):
         [*ParquetLog(tmp_path / "*.parquet", window=1.0).chunks()]
