@@ -50,18 +50,6 @@ browser: # the tests of the page need a Chromium; where there is none, and none 
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then echo "Installing chromium ..." && apt-get -qq update \
 		&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; fi || true
 
-test: $(VENV)/installed ## Learners in a suite of worlds, for hours; resumable. SUITE=field or changing, HALF=reporting; folders add worlds: DATA= MovieLens, TABLES= tables
-	@mkdir -p contest
-	@$(BIN)/rareswitch contest --suite '$(SUITE)' $(if $(HALF),--half '$(HALF)') $(if $(DATA),--data '$(DATA)') $(if $(TABLES),--tables '$(TABLES)') \
-		--out contest/runs --plots 'contest/$(SUITE)' --markdown 'contest/$(SUITE).md'
-
-quick: $(VENV)/installed ## Run the tests that take little, under a minute: what one runs while working
-	@$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" tests/unit tests/property
-
-browser: # The page is tried in the Chromium of this machine; where there is none, and it cannot be installed, those tests are skipped
-	@command -v chromium chromium-browser google-chrome >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-		&& echo "Installing chromium ..." && apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; } || true
-
 test: $(VENV)/installed browser ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal
 
