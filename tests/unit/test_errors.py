@@ -60,7 +60,7 @@ def test_a_status_and_an_update_of_one_decision_speak_of_one() -> None:
     trial.decide(np.eye(2), id=1, now=0.0)
     assert "\n1 decision requested again" in str(trial.status(now=0.0))
     trial.reward(1, 1.0, now=0.0)
-    assert "Batch 1: 1 decision, 1 rewarded." in str(trial.preview(now=1.0))
+    assert "Seen: batch 1, 1 decision, 1 rewarded." in str(trial.preview(now=1.0))
 
 
 def test_decimals_are_numbers() -> None:

@@ -227,15 +227,47 @@ def _fields(fields: dict[str, dict[str, int]]) -> list[str]:
 
 @as_text.register
 def advance_text(report: Advance, *, cli: bool = False) -> str:
-    """What an update did, or why there was none."""
-    head = ["Preview, nothing was changed."] if report.preview else []
-    head += [] if report.lift is None else [as_text(report.lift, cli=cli)]
+    """An update in four lines, to be read aloud: what was seen, what changes, what is expected and what to watch.
+
+    Or why there was none.
+    """
+    lift = [] if report.lift is None else [as_text(report.lift, cli=cli)]
+    gate = [] if report.gate is None else [f"Gate: {as_text(report.gate, cli=cli)}"]
+    waits = [waits_text(report.waits, cli=cli)] if report.waits else []
     name = f"policy {report.version} ({report.policy_id[:12]}…)"
     if not report.made and not report.elsewhere and not report.proposed:
-        gate = [f"Gate: {as_text(report.gate, cli=cli)}"] if report.gate is not None else []
-        waits = [waits_text(report.waits, cli=cli)] if report.waits else []
-        return "\n".join([*head, f"No update: {name} goes on.", *gate, *waits])
-    missing = report.decided - report.held_out - report.learned - report.waiting - report.expired
+        head = ["Preview, nothing was changed."] if report.preview else []
+        return "\n".join([*head, *lift, f"No update: {name} goes on.", *gate, *waits])
+    changes = f"{name} decides now{', published by another process' if report.elsewhere else ''}."
+    if report.preview:
+        changes = f"none, this is a preview. Next would be {name}."
+    elif report.proposed:
+        approve = "rareswitch experiment approve" if cli else "approve()"
+        changes = f"none until {name} is approved ({approve})."
+    texts = {
+        "Seen": [_batch_text(report), *lift],
+        "Changes": [changes, "" if report.changes is None else _changes(report.changes)],
+        "Expected": [_model_text(report.note), _plan_text(report.batch_sizes), *gate],
+        "Watch": [_watch_text(report), *(f"Not due. {text}" for text in waits)],
+    }
+    if report.regret is not None and report.regret.rate != "none":
+        texts["Watch"].append(as_text(report.regret, cli=cli))
+    nothing = {"Expected": "no more policies.", "Watch": "nothing unusual."}
+    return "\n".join(f"{line}: {' '.join(filter(None, parts)) or nothing[line]}" for line, parts in texts.items())
+
+
+def _changes(changes: PolicyChanges) -> str:
+    """What a policy would decide otherwise."""
+    shares = [(arm, *map(percent_text, pair)) for arm, pair in changes.arms.items() if pair[0] != pair[1]]
+    arms = [f"{arm} {old} → {new}" for arm, old, new in shares]
+    more = f", {len(arms) - MOST_ARMS} more" if len(arms) > MOST_ARMS else ""
+    listed = f": {', '.join(arms[:MOST_ARMS])}{more}" if arms else ""
+    return f"Changes for {percent_text(changes.share)} of {changes.requests:,} requests{listed}."
+
+
+def _batch_text(report: Advance) -> str:
+    """The batch that ended, and what it cost."""
+    note, missing = report.note, report.decided - report.held_out - report.learned - report.waiting - report.expired
     counts = [
         f"{count:,} {what}"
         for count, what in (
@@ -249,58 +281,38 @@ def advance_text(report: Advance, *, cli: bool = False) -> str:
         )
         if count
     ]
-    lines = [f"Batch {report.version - 1}: {several(report.decided, 'decision')}, {', '.join(counts)}."]
-    lines += [f"Batch {number}, late rewards: now {known:,} rewarded." for number, known in report.late.items()]
-    lines += [text for text in (_batch_text(report.note), _model_text(report.note)) if text]
-    if report.gate is not None:
-        lines.append(f"Gate: {as_text(report.gate, cli=cli)}")
-    planned = f", planned for {several(report.batch_sizes[0], 'decision')}" if report.batch_sizes else ""
-    more = (
-        f", then {len(report.batch_sizes) - 1} more for {sum(report.batch_sizes[1:]):,}"
-        if len(report.batch_sizes) > 1
-        else ""
-    )
-    when = "Next" if report.preview else "Proposed" if report.proposed else "Now"
-    lines.append(f"{when}: {name}{planned}{more}.")
-    if report.changes is not None:
-        lines.append(_changes(report.changes))
-    if report.regret is not None:
-        lines.append(as_text(report.regret, cli=cli))
-    done = "Another process made the update." if report.elsewhere else f"Updated in {report.seconds:.1f} s."
-    if report.proposed:
-        done, approve = "The policy waits for approval.", "rareswitch experiment approve" if cli else "approve()"
-        lines.append(f"The policy before goes on until it is approved ({approve}).")
-    waits = [f"Not due. {waits_text(report.waits, cli=cli)}"] if report.waits else []
-    return "\n".join([*head, *([] if report.preview else [done]), *lines, *waits])
-
-
-def _changes(changes: PolicyChanges) -> str:
-    """What a policy would decide otherwise."""
-    shares = [(arm, *map(percent_text, pair)) for arm, pair in changes.arms.items() if pair[0] != pair[1]]
-    arms = [f"{arm} {old} → {new}" for arm, old, new in shares]
-    more = f", {len(arms) - MOST_ARMS} more" if len(arms) > MOST_ARMS else ""
-    listed = f": {', '.join(arms[:MOST_ARMS])}{more}" if arms else ""
-    return f"Changes for {percent_text(changes.share)} of {changes.requests:,} requests{listed}."
-
-
-def _batch_text(note: LearnerNote) -> str:
-    """Of a learner's note, what the batch cost, and what was concluded."""
-    texts = []
+    texts = [f"batch {report.version - 1}, {several(report.decided, 'decision')}, {', '.join(counts)}"]
     if note.lost is not None:
-        expected = "" if note.expected is None else f" (expected: {note.expected:.3g})"
+        expected = "" if note.expected is None else f" (expected: {_rounded(note.expected)})"
         without = "" if note.min_propensity is None else " without the minimum propensity"
-        texts.append(f"Regret of this batch{without}: about {note.lost:.3g}{expected}")
-    if note.surprise is not None and note.widening is not None:
-        texts.append(_surprise_text(note, note.surprise, note.widening))
+        texts.append(f"Regret of this batch{without}: about {_rounded(note.lost)}{expected}")
+    texts += ["As believed before the batch"] if note.widening == 1.0 else []
+    return sentences(texts)
+
+
+def _plan_text(batch_sizes: tuple[int, ...]) -> str:
+    """What the schedule foresees."""
+    if not batch_sizes:
+        return ""
+    more = f", then {len(batch_sizes) - 1} more for {sum(batch_sizes[1:]):,}" if len(batch_sizes) > 1 else ""
+    return f"Planned for {several(batch_sizes[0], 'decision')}{more}."
+
+
+def _watch_text(report: Advance) -> str:
+    """What was not as it should be."""
+    note = report.note
+    texts = [f"Batch {number}, late rewards: now {known:,} rewarded" for number, known in report.late.items()]
+    if note.surprise is not None and note.widening not in (None, 1.0):
+        texts.append(_surprise_text(note, note.surprise, note.widening or 1.0))
     if note.outlier is not None:
         texts.append(f"Outlier: a reward {note.outlier:.0f} standard deviations from the mean (see clip of Rewards)")
+    if note.level is not None:
+        texts.append(f"Mean reward, not explained by the features: {note.level:.3g}")
     return sentences(texts)
 
 
 def _surprise_text(note: LearnerNote, surprise: float, widening: float) -> str:
     """Of a learner's note, how far the batch was from what was believed, and what was concluded."""
-    if widening == 1.0:
-        return "As believed before the batch"
     exploring = "" if note.cost is None else " and exploration continued"
     between = "; the policy lies between the belief before and after" if note.between else ""
     return (
@@ -311,7 +323,7 @@ def _surprise_text(note: LearnerNote, surprise: float, widening: float) -> str:
 
 def _model_text(note: LearnerNote) -> str:
     """Of a learner's note, what the new policy rests on and is expected to cost."""
-    texts = []
+    texts = [] if note.cost is None else [f"remaining regret {_rounded(note.cost)}"]
     if note.link is not None:
         other, better = ("linear" if note.link == "logistic" else "logistic"), abs(note.held_out or 0.0)
         held_out = f" (held-out log-likelihood {better:.1f} above {other})" if better >= HELD_OUT else ""
@@ -322,10 +334,6 @@ def _model_text(note: LearnerNote) -> str:
         texts.append(f"Exploration scale: {note.scale:g}")
     elif note.scale is not None and not note.between:  # the conclusion says it then
         texts.append("Exploration scale: 0 (greedy)")
-    if note.cost is not None:
-        texts.append(f"Expected remaining regret: {_rounded(note.cost)}")
-    if note.level is not None:
-        texts.append(f"Mean reward, not explained by the features: {note.level:.3g}")
     return sentences(texts)
 
 

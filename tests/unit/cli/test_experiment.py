@@ -85,9 +85,8 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     assert kept[:2] == [{"id": "r1", "value": 0.0}, {"id": "r2", "value": 1.0}]
     assert "'r0': reward 0.5 stored" in done(capsys, "experiment", "reward", *HERE, "--id", "r0", "--value", "0.5")
     preview = done(capsys, "experiment", "advance", *HERE, "--preview")
-    assert preview.startswith("Preview, nothing was changed.\n")
+    assert [line.partition(":")[0] for line in preview.splitlines()] == ["Seen", "Changes", "Expected", "Watch"]
     assert "Exploration scale: " in preview
-    assert "Updated" not in preview
     found = json.loads(done(capsys, "experiment", "advance", *HERE, "--json"))
     assert (found["made"], found["version"], found["decided"], found["rewarded"]) == (True, 2, 12, 12)
     assert found["policy_id"][:12] in preview
@@ -441,6 +440,6 @@ def test_a_gate_refuses_with_a_status_of_its_own(
     assert (found["made"], found["gate"]["promoted"], found["gate"]["loss"]) == (False, False, 0.2)
     assert "Gate: not promoted" in done(capsys, "experiment", "status", *HERE)
     assert "more decisions (the gate rejected a policy after 40" in done(capsys, *advance, "--gate", status=3)
-    assert "Updated in" in done(capsys, *advance)
+    assert "policy 2" in done(capsys, *advance)
     assert "--gate-loss is a setting of the gate" in refused(capsys, *advance, "--gate-loss", "1")
     assert "level of a gate" in refused(capsys, *advance, "--gate", "2")

@@ -38,8 +38,7 @@ def test_a_proposal_is_replaced_by_a_later_one_and_published_when_it_is_approved
     before, after = first.changes.arms["blue"]
     assert (after > 0.8, first.changes.requests) == (True, 50)
     assert before == sum(trial.decide(np.eye(3), arms=NAMES, id=k).arm == "blue" for k in range(50)) / 50
-    assert "Proposed: policy 2" in str(first)
-    assert "The policy before goes on until it is approved (approve())." in str(first)
+    assert f"Changes: none until policy 2 ({first.policy_id[:12]}…) is approved (approve())." in str(first)
     play(trial, 50)
     second = trial.advance(now=2.0)
     assert second.policy_id != first.policy_id
@@ -93,5 +92,5 @@ def test_the_command_line_approves_and_rejects(tmp_path: Path, capsys: pytest.Ca
     assert "rareswitch experiment approve" in capsys.readouterr().out
     assert main(["experiment", "approve", url, "spring", "--policy-id", "other"]) == 2
     assert main(["experiment", "approve", url, "spring"]) == 0
-    assert "Now: policy 2" in capsys.readouterr().out
+    assert "Changes: policy 2" in capsys.readouterr().out
     assert main(["experiment", "approve", url, "spring"]) == 2

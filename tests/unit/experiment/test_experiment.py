@@ -384,9 +384,7 @@ def test_a_preview_changes_nothing() -> None:
     play(trial, 0, 12)
     before = trial.preview(now=1.0)
     assert before.preview
-    assert str(before).startswith("Preview, nothing was changed.\n")
-    assert "\nNext: policy 2 (" in str(before)
-    assert "Updated" not in str(before)
+    assert f"Changes: none, this is a preview. Next would be policy 2 ({before.policy_id[:12]}…)." in str(before)
     assert trial.store.head() == 1
     assert not trial.status().started
     assert trial.advance(now=1.0).policy_id == before.policy_id
@@ -592,7 +590,7 @@ def test_rewarded_is_one_number_and_what_is_learned_from_another() -> None:
     outcome = trial.advance(now=2 * 86400.0)
     status = trial.status(now=2 * 86400.0)
     assert (outcome.rewarded, outcome.learned, status.batches[0].rewarded) == (5, 12, 5)
-    assert "Batch 1: 12 decisions, 5 rewarded, 12 learned from." in str(outcome)
+    assert "Seen: batch 1, 12 decisions, 5 rewarded, 12 learned from." in str(outcome)
 
 
 def test_a_reward_of_an_unknown_id_says_so_and_counts_when_the_decision_comes() -> None:

@@ -243,8 +243,8 @@ def test_an_update_tells_people_what_came() -> None:
         assert outcome.made
         texts.append(str(outcome))
         notes.append(outcome.note)
-    assert f"Regret of this batch: about {notes[0].lost:.3g}.\nModel: " in texts[0]
+    assert f"Regret of this batch: about {notes[0].lost:.0f}.\nChanges: " in texts[0]
     assert "As believed before the batch" not in texts[0]
-    assert f"Regret of this batch: about {notes[1].lost:.3g} (expected: {notes[1].expected:.3g}). " in texts[1]
+    assert f"Regret of this batch: about {notes[1].lost:.2g} (expected: {notes[1].expected:.2g}). " in texts[1]
     assert notes[1].expected == notes[0].next_cost
-    assert " As believed before the batch.\nModel: " in texts[1]
+    assert " As believed before the batch.\nChanges: " in texts[1]
