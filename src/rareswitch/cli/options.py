@@ -5,6 +5,7 @@ Keys come from a file or from the environment, never from the command line, wher
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
@@ -49,9 +50,13 @@ def option_of(error: RareswitchError, options: argparse.Namespace) -> str | None
     return next((option for option in names if option in options), None)
 
 
+#: How messages give a setting to both: ``overwrite=True (--overwrite)``.
+_BOTH = re.compile(r"\b\w+=\S+ \((--[^()]+)\)")
+
+
 def with_option(error: RareswitchError, options: argparse.Namespace) -> str:
-    """The message of an error; where it begins with a parameter, that is written as the option."""
-    text, option, parameter = str(error), option_of(error, options), error.parameter
+    """The message of an error as the command line says it: with options in place of parameters."""
+    text, option, parameter = _BOTH.sub(r"\1", str(error)), option_of(error, options), error.parameter
     if option is None or parameter is None or not text.startswith(parameter):
         return text
     return option_name(option) + text.removeprefix(parameter)

@@ -9,10 +9,18 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
-from rareswitch.cli.options import Json, add_options, json_option
+from rareswitch.cli.options import Json, add_options, json_option, with_option
 from rareswitch.cli.output import Output
 from rareswitch.cli.sources import opened
-from rareswitch.errors import ConflictError, FileFormatError, InputError, ParameterError, did_you_mean, several
+from rareswitch.errors import (
+    ConflictError,
+    FileFormatError,
+    InputError,
+    ParameterError,
+    RareswitchError,
+    did_you_mean,
+    several,
+)
 
 if TYPE_CHECKING:
     from rareswitch.experiment import Choice, Experiment
@@ -342,7 +350,8 @@ def _answers(call: Handler, lines: Sequence[Line], dialogue: Dialogue) -> Iterat
         result = line.error or next(results)
         if isinstance(result, (str, Exception)):
             name = {"id": line.data["id"]} if "id" in line.data else {}
-            yield name | {"line": line.number, "error": str(result)}
+            text = with_option(result, argparse.Namespace()) if isinstance(result, RareswitchError) else str(result)
+            yield name | {"line": line.number, "error": text}
         else:
             yield dialogue.answer(line.data, result)
 

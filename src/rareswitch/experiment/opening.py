@@ -137,8 +137,8 @@ def create(
         raise ParameterError(f"baseline names a field of context records, and there are no features; got {baseline!r}.")
     if holdout is not None and not baseline:
         raise ParameterError(
-            "holdout: these ids keep the baseline, and this experiment has none. Give baseline=True, or the field of "
-            "the context record that names it, too (--baseline)."
+            "holdout: these ids keep the baseline, and this experiment has none. Give baseline=True (--baseline) too, "
+            "or the field of the context record that names it."
         )
     if keep_records and features is None:
         raise ParameterError(

@@ -232,10 +232,10 @@ def test_sums_need_events_and_overwriting_must_be_said(
     assert "--event must be given: rewards of this experiment are summed" in refused(capsys, *reward, "3")
     done(capsys, *reward, "3", "--event", "order-1")
     done(capsys, *reward, "4", "--event", "order-2")
-    assert "Give overwrite=True (--overwrite) to replace them" in refused(capsys, *reward, "5", "--event", "order-1")
+    assert "Give --overwrite to replace them" in refused(capsys, *reward, "5", "--event", "order-1")
     typed(monkeypatch, {"id": "r0", "value": 5, "event": "order-1"})
     assert main(("experiment", "reward", *HERE)) == 1
-    assert json.loads(capsys.readouterr().out)["error"].endswith("Give overwrite=True (--overwrite) to replace them.")
+    assert json.loads(capsys.readouterr().out)["error"].endswith("Give --overwrite to replace them.")
     done(capsys, *reward, "5", "--event", "order-1", "--overwrite")
     with open_experiment(*HERE) as trial:
         assert trial.audit("r0").rewards == {"order-1": 5.0, "order-2": 4.0}

@@ -87,5 +87,7 @@ def test_bad_contests_are_explained(tmp_path: Path) -> None:
         contest(FEW, places=["fixed"], horizons=[30], seeds=[0], path=tmp_path / "file" / "x")
     with pytest.raises(InputError, match="at least one entrant, world, horizon and seed"):
         contest(FEW, places=["fixed"], horizons=[30], seeds=[])
+    with pytest.raises(InputError, match=r"no world 'tabel:iris.csv'.* Did you mean 'table'\?"):
+        make_world("tabel:iris.csv")
     with pytest.raises(InputError, match="no world 'nowhere'"):
         contest(FEW, places=["fixed", "nowhere"], horizons=[30], seeds=[0])

@@ -203,10 +203,11 @@ def make_world(name: str, *, dim: int = 10, arms: int = 20, noise: float = 0.5, 
         return make(WorldRequest(kind, rest, dim, arms, GaussianNoise(noise), horizon))
     if ".py:" in name:
         return _from_file(name)
-    if Path(name).suffix.lower() in SUFFIXES:
+    meant = did_you_mean(kind, EXTENSIBLE) if colon else did_you_mean(name, WORLDS)
+    if Path(name).suffix.lower() in SUFFIXES and not (colon and meant):
         return SequenceWorld.from_file(name, noise=GaussianNoise(noise))
     others = f"path/to/file.py:Class for your own, or a file of context sets ({', '.join(SUFFIXES)})"
-    known = f"the worlds are {', '.join(WORLDS)}, or {others}.{did_you_mean(name, WORLDS)}"
+    known = f"the worlds are {', '.join(WORLDS)}, or {others}.{meant}"
     raise InputError(f"there is no world '{name}'; {known}")
 
 
