@@ -1,6 +1,5 @@
 """Experiments are created once, opened by their URL and name, and copied to another store or key."""
 
-import json
 import secrets
 from collections.abc import Callable
 from contextlib import closing
@@ -9,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from rareswitch.core import canonical_json, plain_json
+from rareswitch.core import plain_json
 from rareswitch.errors import ExistsError, FileFormatError, ParameterError
 from rareswitch.experiment.description import MAX_ARMS, Description, WarmStart, check_schedule, learner_of
 from rareswitch.experiment.experiment import Experiment
 from rareswitch.experiment.requests import plain_text
 from rareswitch.experiment.results import Listed
 from rareswitch.experiment.rewards import Rewards
-from rareswitch.experiment.versions import UNSIGNED, Version, sha256, signature_of, verify_text, version_row
+from rareswitch.experiment.versions import Version, sha256, sign_json, verified_json, version_row
 from rareswitch.features import Features, OfferedArms, offer_of
 from rareswitch.learner import Learner, Summary, add_learner, summaries_to_bytes
 from rareswitch.log import summarize_source
@@ -202,7 +201,7 @@ def create(
         key=key,
     )
     try:
-        store.create(signed_description(text, key), first)
+        store.create(sign_json(text, "experiment", key), first)
     except ExistsError as error:
         store.close()
         raise error.with_traceback(None) from None  # common enough to be short: the store's own frames say nothing more
@@ -285,23 +284,13 @@ def list_experiments(url: str) -> list[Listed]:
     return listed
 
 
-def signed_description(text: str, key: Key | None) -> str:
-    """The text of a description as stores keep it, with its signature; with its hash where there is no key."""
-    signature = signature_of(f"experiment/{text}", key)
-    return canonical_json({"description": json.loads(text), "signature": signature}).decode()
-
-
 def _checked(text: str, key: Key | None) -> tuple[dict[str, Any], bool]:
-    """The description, as JSON has it, in what :func:`signed_description` gave; and whether it is signed."""
+    """The description of an experiment, as JSON has it, and whether it is signed."""
     try:
-        whole = plain_json(text.encode(), most=1 << 21)
-        description, signature = whole["description"], whole["signature"]
-        content = canonical_json(description).decode()
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise FileFormatError(f"its description is damaged ({error!s:.200})") from error
-    changed = "its description does not have the hash that was kept with it: it was damaged or edited."
-    verify_text(f"experiment/{content}", signature, key, changed)
-    return description, signature["scheme"] != UNSIGNED
+        content, signed = verified_json(text, "experiment", key)
+        return plain_json(content, most=1 << 21), signed
+    except FileFormatError as error:
+        raise FileFormatError(f"its description was damaged or edited: {error}") from error
 
 
 def copy_experiment(
@@ -348,7 +337,7 @@ def copy_experiment(
     store = open_store(url, trial.name)
     rows = [_signed(version, key) for version in trial.versions]
     try:
-        store.create(signed_description(trial.description.to_text(), key), rows[0])
+        store.create(sign_json(trial.description.to_text(), "experiment", key), rows[0])
         for row in rows:
             if row.number > 1:
                 store.publish(row)

@@ -31,7 +31,7 @@ from rareswitch.experiment.results import (
     UpdatePlan,
     UpdateReport,
 )
-from rareswitch.experiment.versions import Version, Versions, plan_from_text, plan_to_text
+from rareswitch.experiment.versions import Version, Versions, sign_json, verified_json
 from rareswitch.features import Features
 from rareswitch.learner import Forecast, Learner, State, Summary, summaries_to_bytes
 from rareswitch.log import HeldOut, StoredLog, check_newest, summarize
@@ -361,8 +361,8 @@ class Updates:
 
         A plan that was not frozen so, by who has the key, is discarded: nothing was published by it.
         """
-        experiment, key = self.versions.experiment, self.versions.key
-        frozen = plan_to_text(plan, parent, experiment=experiment, key=key)
+        about, key = f"plan/{self.versions.experiment}/{parent}", self.versions.key
+        frozen = sign_json(msgspec.json.encode(plan).decode(), about, key)
         started = self.store.start_update(parent, frozen)
         if started is None:
             return None
@@ -370,8 +370,8 @@ class Updates:
         if text == frozen:
             return plan, marks
         try:
-            return plan_from_text(text, parent, experiment=experiment, key=key), marks
-        except FileFormatError as error:
+            return msgspec.json.decode(verified_json(text, about, key)[0], type=UpdatePlan), marks
+        except (FileFormatError, msgspec.MsgspecError) as error:
             self.store.abandon_update(parent)
             raise FileFormatError(
                 f"the plan of the update that was begun after policy {parent} is refused: {error} It was damaged or "

@@ -11,7 +11,7 @@ import msgspec
 
 from rareswitch.core import canonical_json
 from rareswitch.errors import FileFormatError, StoreError
-from rareswitch.experiment.results import UpdatePlan, UpdateReport
+from rareswitch.experiment.results import UpdateReport
 from rareswitch.learner import State, Summary, state_from_bytes, state_to_bytes, summaries_from_bytes
 from rareswitch.policy import Key, Policy, check_signature, policy_from_bytes, policy_to_bytes, sign, verify_signature
 from rareswitch.store import Store, VersionRow
@@ -173,30 +173,26 @@ def signed_text(experiment: str, row: VersionRow) -> str:
     return f"version/{canonical_json(content).decode()}"
 
 
-class _FrozenPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    plan: UpdatePlan
+class _Signed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    content: msgspec.Raw
     signature: Signature
 
 
-def plan_to_text(plan: UpdatePlan, parent: int, *, experiment: str, key: Key | None) -> str:
-    """The plan of the update after policy ``parent``, as it is frozen: signed, or with its hash if there is no key."""
-    signature = signature_of(_plan_text(plan, parent, experiment), key)
-    return msgspec.json.encode(_FrozenPlan(plan=plan, signature=signature)).decode()
+def sign_json(text: str, about: str, key: Key | None) -> str:
+    """JSON as stores keep it, with its signature, or its hash if there is no key; ``about`` is signed with it."""
+    signature = signature_of(f"{about}/{text}", key)
+    return msgspec.json.encode(_Signed(content=msgspec.Raw(text.encode()), signature=signature)).decode()
 
 
-def plan_from_text(text: str, parent: int, *, experiment: str, key: Key | None) -> UpdatePlan:
-    """The plan in what :func:`plan_to_text` gave for the same update; an error where it is anything else."""
+def verified_json(text: str, about: str, key: Key | None) -> tuple[str, bool]:
+    """What :func:`sign_json` was given, and whether it is signed; an error where it is anything else."""
     try:
-        frozen = msgspec.json.decode(text, type=_FrozenPlan)
+        kept = msgspec.json.decode(text, type=_Signed)
+        content = bytes(kept.content).decode()
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise FileFormatError(f"it is no plan of an update: {text!r:.60}.") from None
-    changed = "its content does not have the hash that was kept with it."
-    verify_text(_plan_text(frozen.plan, parent, experiment), frozen.signature, key, changed)
-    return frozen.plan
-
-
-def _plan_text(plan: UpdatePlan, parent: int, experiment: str) -> str:
-    return f"plan/{experiment}/{parent}/{msgspec.json.encode(plan).decode()}"
+        raise FileFormatError(f"it is damaged: {text!r:.60}.") from None
+    verify_text(f"{about}/{content}", kept.signature, key, "it does not have the hash that was kept with it.")
+    return content, kept.signature["scheme"] != UNSIGNED
 
 
 def signature_of(text: str, key: Key | None) -> Signature:

@@ -221,9 +221,9 @@ def test_a_policy_that_was_put_in_the_place_of_another_is_refused(path: Path) ->
 @pytest.mark.parametrize(
     ("was", "is_now", "message"),
     [
-        ('"seed":7', '"seed":8', "its description does not have the hash that was kept with it"),
-        ('"seed":7', '"seed":', "its description is damaged"),
-        ('"signature":{', '"signature":null,"more":{', "its description does not have the hash"),
+        ('"seed":7', '"seed":8', "it does not have the hash that was kept with it"),
+        ('"seed":7', '"seed":', "its description was damaged or edited: it is damaged"),
+        ('"signature":{', '"signature":null,"more":{', "its description was damaged or edited"),
     ],
 )
 def test_a_description_that_was_edited_by_hand_is_refused(was: str, is_now: str, message: str, path: Path) -> None:

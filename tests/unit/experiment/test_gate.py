@@ -16,9 +16,9 @@ from rareswitch.errors import FileFormatError, ParameterError, StoreError, Unsui
 from rareswitch.evaluation import combined, few_rewards, term_of
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
 from rareswitch.experiment.gate import judge
-from rareswitch.experiment.results import UpdatePlan, UpdateReport
+from rareswitch.experiment.results import UpdateReport
 from rareswitch.experiment.update import rejections
-from rareswitch.experiment.versions import plan_to_text
+from rareswitch.experiment.versions import sign_json
 from rareswitch.lab.worlds import make_world
 from rareswitch.log import HeldOut
 from rareswitch.planning import Wait
@@ -400,8 +400,8 @@ def test_what_the_incumbent_never_shows_is_never_promoted() -> None:
 
 def without_gate(text: str) -> str:
     """What someone without the key writes: the same plan without its gate, and a hash that holds."""
-    plan = msgspec.json.decode(json.dumps(json.loads(text)["plan"]), type=UpdatePlan)
-    return plan_to_text(msgspec.structs.replace(plan, gate=None), 1, experiment=EXPERIMENT_DIGEST["now"], key=None)
+    plan = json.loads(text)["content"] | {"gate": None}
+    return sign_json(json.dumps(plan), f"plan/{EXPERIMENT_DIGEST['now']}/1", None)
 
 
 def looser(text: str) -> str:
@@ -418,12 +418,12 @@ EXPERIMENT_DIGEST: dict[str, str] = {}
     [
         (without_gate, True, "it is not signed"),
         (looser, True, "the signature does not match"),
-        (looser, False, "its content does not have the hash"),
-        (lambda text: "garbage", True, "it is no plan of an update: 'garbage'"),
-        (lambda text: "garbage", False, "it is no plan of an update: 'garbage'"),
-        (lambda text: "[" * 100_000, False, "it is no plan of an update"),
-        (lambda text: "[1]", False, "it is no plan of an update"),
-        (lambda text: json.dumps(json.loads(text)["plan"]), False, "it is no plan of an update"),
+        (looser, False, "it does not have the hash"),
+        (lambda text: "garbage", True, "it is damaged: 'garbage'"),
+        (lambda text: "garbage", False, "it is damaged: 'garbage'"),
+        (lambda text: "[" * 100_000, False, "it is damaged"),
+        (lambda text: "[1]", False, "it is damaged"),
+        (lambda text: json.dumps(json.loads(text)["content"]), False, "it is damaged"),
     ],
 )
 def test_a_plan_that_was_not_frozen_so_is_refused_and_planned_anew(

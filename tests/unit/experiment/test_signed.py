@@ -84,12 +84,12 @@ def test_a_signed_experiment_opens_with_its_key_and_goes_on(file: Path, keys: tu
 @pytest.mark.parametrize(
     "change",
     [
-        lambda d: d["description"]["settings"].update(design_share=0.5),
-        lambda d: d["description"]["settings"].update(horizon=301),
-        lambda d: d["description"].update(seed=1),
-        lambda d: d["description"].update(context_sample_rate=0.5),
-        lambda d: d["description"]["rewards"].update(default=1.0),
-        lambda d: d["description"].update(version="9.9.9"),
+        lambda d: d["content"]["settings"].update(design_share=0.5),
+        lambda d: d["content"]["settings"].update(horizon=301),
+        lambda d: d["content"].update(seed=1),
+        lambda d: d["content"].update(context_sample_rate=0.5),
+        lambda d: d["content"]["rewards"].update(default=1.0),
+        lambda d: d["content"].update(version="9.9.9"),
         lambda d: d["signature"].update(value="00" * (len(d["signature"]["value"]) // 2)),
         "the signature of a policy",
     ],
@@ -115,7 +115,7 @@ def test_a_version_that_was_changed_with_its_digests_is_refused(name: str, file:
 
 
 def test_a_signature_that_was_taken_away_is_refused(file: Path, keys: tuple[Key, Key]) -> None:
-    edit(file, lambda d: d.update(signature=None))
+    edit(file, lambda d: d.update(signature={"scheme": "sha256", "value": ""}))
     with pytest.raises(FileFormatError, match=r"it is not signed, and a key was given to check it with"):
         opened(file, keys[1])
 
