@@ -187,12 +187,12 @@ def sign_json(text: str, about: str, key: Key | None) -> str:
 def verified_json(text: str, about: str, key: Key | None) -> tuple[str, bool]:
     """What :func:`sign_json` was given, and whether it is signed; an error where it is anything else."""
     try:
-        kept = msgspec.json.decode(text, type=_Signed)
-        content = bytes(kept.content).decode()
+        whole = msgspec.json.decode(text, type=_Signed)
+        content = bytes(whole.content).decode()
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise FileFormatError(f"it is damaged: {text!r:.60}.") from None
-    verify_text(f"{about}/{content}", kept.signature, key, "it does not have the hash that was kept with it.")
-    return content, kept.signature["scheme"] != UNSIGNED
+    verify_text(f"{about}/{content}", whole.signature, key, "it does not have the hash that was kept with it.")
+    return content, whole.signature["scheme"] != UNSIGNED
 
 
 def signature_of(text: str, key: Key | None) -> Signature:
