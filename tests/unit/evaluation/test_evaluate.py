@@ -305,6 +305,19 @@ def test_bounds_are_kept_and_a_lift_over_next_to_nothing_has_no_percentage() -> 
     assert lift.relative is None
 
 
+def test_a_relative_gain_has_fiellers_interval() -> None:
+    """The shares e for which gain − e · earned, of these rows, is not further from 0 than its error allows."""
+    rng = np.random.default_rng(4)
+    log = two_arms(np.arange(2000) % 2 + rng.exponential(size=2000))
+    relative = evaluate(log, {"blue": Always("blue")}, estimator="ips").gains[0].relative
+    value = np.where(log.arm_indices == 1, 2.0, 0.0) * log.rewards
+    for end in (relative.low, relative.high):
+        rows = value - log.rewards - end * log.rewards
+        assert abs(rows.mean()) == pytest.approx(1.959964 * rows.std(ddof=1) / math.sqrt(2000), rel=1e-5)
+    assert relative.low < relative.value < relative.high
+    assert relative.value == pytest.approx(value.mean() / log.rewards.mean() - 1.0)
+
+
 def test_several_candidates_hold_together() -> None:
     log, names = logged([UNIFORM]), [f"c{k}" for k in range(5)]
     together = evaluate(log, dict.fromkeys(names, GREEDY))

@@ -194,6 +194,13 @@ def test_what_is_said_to_be_needed_suffices() -> None:
             assert not batch_reasons(support)
 
 
+@pytest.mark.parametrize(("informative", "decisions"), [(1.0, "200"), (0.0046, "8,700")])
+def test_how_many_decisions_would_do_counts_the_rewards_that_are_needed(informative: float, decisions: str) -> None:
+    """An ESS of 100, or 20 clicks of 0.46 %: twice as many decisions, as the arm is shown in half of them."""
+    reasons = judged([support_of(always(0, 150, 2), mixed(0.5, 150))], informative=informative).reasons
+    assert f"{decisions} more decisions of the latest policy would answer" in reasons[-1]
+
+
 def test_tiny_logs_and_none() -> None:
     assert Support.zero().effective == 0.0
     kept, reasons, _ = judged([Support.zero()], left_out=7)
