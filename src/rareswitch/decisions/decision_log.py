@@ -478,25 +478,33 @@ class DecisionLog:
         late_times = None if self.reward_times is None else self.reward_times[paid]
         return self.checked(**vars(log) | {"rewards": self.rewards[paid], "reward_times": late_times})
 
+    def probabilities_of(self, policy: Policy) -> FloatArray:
+        """(n, K) those of all arms under a frozen policy; for decisions with vectors."""
+        assert self.contexts is not None
+        baseline = {"baseline": self.baselines} if policy.needs_baseline else {}
+        protected = None if policy.min_propensity is None else policy.min_propensity.of_codes(self.arms, self.codes)
+        sets = Sets(self.contexts, self.available, False)  # which were checked already
+        return policy.probabilities(sets, protected=protected, **baseline)
+
+    def policy_probs(self) -> FloatArray | None:
+        """(n, K) those of all arms under the policies that decided; None where one of these is not at hand."""
+        deciding = {batch: self.policies.get(self.batch_names[batch]) for batch in self.present}
+        probabilities = None if self.contexts is None else np.zeros(self.available.shape)
+        for batch, policy in deciding.items():
+            rows: slice | BoolArray = slice(None) if len(deciding) == 1 else self.batches == batch
+            named = policy is None or not policy.needs_baseline or self.baselines is not None
+            if probabilities is None or policy is None or not named:
+                return None
+            probabilities[rows] = (self if len(deciding) == 1 else self.select(rows)).probabilities_of(policy)
+        return probabilities
+
     def with_behavior_probs(self) -> "DecisionLog":
         """The same log with the probabilities of all arms by its frozen policies, where it lacks them and has these."""
-        names = [self.batch_names[batch] for batch in self.present]
-        known = self.contexts is not None and all(name in self.policies for name in names)
-        if self.behavior_probs is not None or not known:
+        probabilities = self.policy_probs() if self.behavior_probs is None else None
+        if probabilities is None:
             return self
-        assert self.contexts is not None
-        probabilities = np.zeros(self.available.shape)
-        for batch, name in zip(self.present, names, strict=True):
-            rows, policy = np.flatnonzero(self.batches == batch), self.policies[name]
-            baseline = {}
-            if policy.needs_baseline:
-                if self.baselines is None or (self.baselines[rows] < 0).any():
-                    return self
-                baseline = {"baseline": self.baselines[rows]}
-            probabilities[rows] = policy.probabilities(self.contexts[rows], self.available[rows], **baseline)
-        if not np.allclose(
-            probabilities[np.arange(len(self)), self.arm_indices], self.propensities, rtol=1e-6, atol=1e-12
-        ):
+        own = probabilities[np.arange(len(self)), self.arm_indices]
+        if not np.allclose(own, self.propensities, rtol=1e-6, atol=1e-12):
             return self  # another policy decided, or propensities were changed: an evaluation says so
         return replace(self, behavior_probs=probabilities)
 

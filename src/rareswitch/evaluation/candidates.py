@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, KeyArray, Sets, id_keys
+from rareswitch.core import BoolArray, FloatArray, KeyArray, id_keys
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.log import KeptRecord, Source
 from rareswitch.policy import Policy
 
-__all__ = ["RULES", "Always", "Candidate", "policy_probabilities"]
+__all__ = ["RULES", "Always", "Candidate"]
 
 #: Rules that have names.
 RULES = ("uniform", "baseline", "logged")
@@ -189,15 +189,6 @@ def played(name: str, candidate: Candidate, log: DecisionLog) -> Played:
     return Played(_probabilities(name, candidate, log, "they"), None)
 
 
-def policy_probabilities(policy: Policy, log: DecisionLog) -> FloatArray:
-    """π (n, K) of a frozen policy for logged decisions with vectors."""
-    assert log.contexts is not None  # as candidates that are policies need it
-    baseline = {"baseline": log.baselines} if policy.needs_baseline else {}
-    protected = None if policy.min_propensity is None else policy.min_propensity.of_codes(log.arms, log.codes)
-    sets = Sets(log.contexts, log.available, False)  # which were checked already
-    return policy.probabilities(sets, protected=protected, **baseline)
-
-
 def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
     if log.contexts is None:
         raise ParameterError(
@@ -217,13 +208,13 @@ def _played_by_policy(name: str, policy: Policy, log: DecisionLog) -> Played:
         )
     since = since_of(policy, log) or 0
     if not policy.needs_baseline and not since:
-        return Played(policy_probabilities(policy, log), None)
+        return Played(log.probabilities_of(policy), None)
     applies, otherwise = log.batches >= since, "come before it was made, and would flatter it"
     if policy.needs_baseline:
         applies, otherwise = applies & _with_baseline(log), "name no baseline, or come before it was made"
     probabilities = np.zeros(log.available.shape)
     if applies.any():
-        probabilities[applies] = policy_probabilities(policy, log.select(applies))
+        probabilities[applies] = log.select(applies).probabilities_of(policy)
     return Played(probabilities, applies, otherwise)
 
 

@@ -20,7 +20,7 @@ from rareswitch.core import BoolArray, FloatArray, IntArray, Stats, uniforms_at
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, ParameterError
 from rareswitch.evaluation.calibration import ArmTally, Calibration
-from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, policy_probabilities, since_of
+from rareswitch.evaluation.candidates import Candidate, arm_numbers, played, since_of
 from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import Source
 from rareswitch.policy import Policy
@@ -29,7 +29,7 @@ __all__ = ["ESTIMATORS", "Estimator"]
 
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
-#: Weights that differ from 1 by less are 1.
+#: Weights that differ from 1 by less are 1, and propensities that differ so are the same.
 _ROUNDING = 1e-9
 
 
@@ -233,8 +233,6 @@ class Given:
 ReadProgress = Callable[[int, int], None]
 Texts = NDArray[np.str_]
 _GIVE = "Give the rewards of its decisions, one number each, or none where it is not known."
-#: How far a recorded propensity may be from that of its policy, as rounding may have it.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -343,7 +341,7 @@ def score(
     scorers = {name: _Scorer(name, candidate) for name, candidate in candidates.items()}
     for log in source.chunks(contexts=True):
         known += len(log)
-        logging, wrong = logging_probabilities(source, log)
+        logging, wrong = logging_probabilities(log)
         mismatch = mismatch or wrong
         tally.add(log, logging)
         times = np.full(len(log), np.nan) if log.times is None else log.times
@@ -468,29 +466,23 @@ class _Scorer:
         )
 
 
-def logging_probabilities(source: Source, log: DecisionLog) -> tuple[FloatArray | None, str]:
+def logging_probabilities(log: DecisionLog) -> tuple[FloatArray | None, str]:
     """μ (n, K), the probabilities of all offered arms under the policies that decided, where they are known.
 
     With it, what is wrong with recorded propensities, where they are not those of the policies.
     """
-    behavior, mismatch = log.behavior_probs, ""
-    present = log.present
-    names = [log.batch_names[batch] for batch in present]
-    if log.contexts is not None and all(name in source.policies for name in names):
-        behavior = np.empty(log.available.shape)
-        for batch, name in zip(present, names, strict=True):
-            alone = len(present) == 1
-            at: slice | BoolArray = slice(None) if alone else log.batches == batch
-            behavior[at] = policy_probabilities(source.policies[name], log if alone else log.select(at))
-        own = behavior[np.arange(len(log)), log.arm_indices]
-        off = np.abs(own - log.propensities)
-        if off.max() > _ROUNDING:
-            row = int(off.argmax())
-            policy = log.batch_names[log.batches[row]]
-            mismatch = (
-                f"recorded propensities are not those of the policy that decided: where {log.propensities[row]:.6g} is "
-                f"recorded, policy {policy[:12]} chooses this arm with {own[row]:.6g}; {int((off > _ROUNDING).sum())} "
-                f"of {len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and "
-                "correct the log."
-            )
-    return behavior, mismatch
+    behavior = log.policy_probs()
+    if behavior is None:
+        return log.behavior_probs, ""
+    own = behavior[np.arange(len(log)), log.arm_indices]
+    off = np.abs(own - log.propensities)
+    if off.max() <= _ROUNDING:
+        return behavior, ""
+    row = int(off.argmax())
+    policy = log.batch_names[log.batches[row]]
+    return behavior, (
+        f"recorded propensities are not those of the policy that decided: where {log.propensities[row]:.6g} is "
+        f"recorded, policy {policy[:12]} chooses this arm with {own[row]:.6g}; {int((off > _ROUNDING).sum())} of "
+        f"{len(log)} decisions differ so. They were changed, or another policy decided. Find out which, and correct "
+        "the log."
+    )

@@ -11,7 +11,7 @@ from rareswitch.belief import posterior
 from rareswitch.core import FloatArray, Result, number
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.evaluation import Support, combined, few_rewards, judged, policy_probabilities, term_of
+from rareswitch.evaluation import Support, combined, few_rewards, judged, term_of
 from rareswitch.learner import Learner, State
 from rareswitch.log import HeldOut
 from rareswitch.policy import Policy
@@ -143,7 +143,7 @@ def judge(
         log = chunk if rewarded.all() else chunk.select(rewarded)
         assert log.contexts is not None
         rows = np.arange(len(log))
-        new, old = (policy_probabilities(policy, log) for policy in (candidate, incumbent))
+        new, old = log.probabilities_of(candidate), log.probabilities_of(incumbent)
         own = old[rows, log.arm_indices]
         if np.abs(own - log.propensities).max() > _ROUNDING:
             raise ParameterError(

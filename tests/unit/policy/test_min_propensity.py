@@ -12,7 +12,6 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.design import Argmax, Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.evaluation import evaluate
-from rareswitch.evaluation.candidates import policy_probabilities
 from rareswitch.features import Arms, Features, Number
 from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.learner import LEARNERS, Foresight, Learner, make_learner, state_from_bytes, state_to_bytes
@@ -259,7 +258,8 @@ def test_logs_tell_an_evaluation_where_the_arms_of_a_minimum_propensity_stood() 
     rewards = rng.random(count)
     names: dict[str, Any] = {"batch_names": (policy.id,), "policies": {policy.id: policy}}
     log = DecisionLog(**columns, rewards=rewards, arms=("a", "b", "c"), codes=codes, **names)
-    assert (policy_probabilities(policy, log)[np.arange(count), made.arms] == made.propensities).all()
+    assert (log.probabilities_of(policy)[np.arange(count), made.arms] == made.propensities).all()
+    np.testing.assert_array_equal(log.with_behavior_probs().behavior_probs, log.probabilities_of(policy))
     value = evaluate(log, policy, estimator="ips").values[0]
     assert value.interval is not None
     with pytest.raises(ParameterError, match="have no ids"):
