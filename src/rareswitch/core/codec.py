@@ -38,9 +38,8 @@ KINDS: dict[str, type[Any]] = {}
 #: Modules that are imported when a name is not known.
 EXTENSIONS = ["rareswitch.lab.rivals"]
 _NAMES: dict[type[Any], str] = {}
-#: The names of the fields that are the content of each, and of those that are left out where they are None.
-_KEPT: dict[type[Any], list[str]] = {}
-_SPARSE: dict[type[Any], set[str]] = {}
+#: The names of the fields that are the content of each, and whether they are left out where they are None.
+_KEPT: dict[type[Any], dict[str, bool]] = {}
 #: What is plain data as it is.
 _SCALARS = (str, bool, int, float, type(None))
 
@@ -53,8 +52,8 @@ def kind(name: str) -> Callable[[type[T]], type[T]]:
     """
 
     def named(cls: type[T]) -> type[T]:
-        KINDS[name], _NAMES[cls], _KEPT[cls] = cls, name, [entry.name for entry in kept_fields(cls)]
-        _SPARSE[cls] = {entry.name for entry in kept_fields(cls) if entry.metadata.get("sparse")}
+        KINDS[name], _NAMES[cls] = cls, name
+        _KEPT[cls] = {entry.name: entry.metadata.get("sparse", False) for entry in kept_fields(cls)}
         return cls
 
     return named
@@ -90,9 +89,8 @@ def plain(value: object) -> Any:
 def _plain(value: Any, path: str, arrays: Arrays) -> Any:
     name, entries = _NAMES.get(type(value)), value
     if name is not None:
-        sparse = _SPARSE[type(value)]
-        entries = {entry: getattr(value, entry) for entry in _KEPT[type(value)]}
-        entries = {entry: part for entry, part in entries.items() if part is not None or entry not in sparse}
+        kept = _KEPT[type(value)].items()
+        entries = {entry: part for entry, sparse in kept if (part := getattr(value, entry)) is not None or not sparse}
     elif isinstance(value, (tuple, list)):
         entries = dict(enumerate(value))
     elif isinstance(value, _SCALARS):

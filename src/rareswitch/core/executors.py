@@ -33,6 +33,8 @@ REMEDY = (
     "Make shards that need less memory, or debug with the engine 'serial'. A script that starts processes must do so "
     "under 'if __name__ == \"__main__\":'."
 )
+#: Where a pool of processes keeps the settings that it was made with.
+_SETTINGS = ("_max_workers", "_mp_context", "_initializer", "_initargs")
 SINGLE_THREADED = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 
@@ -103,13 +105,8 @@ class Processes(ProcessPoolExecutor):
     Workers import the script that was started, which therefore needs ``if __name__ == "__main__":``.
     """
 
-    #: Takes its place once it is broken, and is closed with it.
-    successor: "Processes | None" = None
-
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the workers at once."""
-        if self.successor is not None:
-            self.successor.shutdown(wait)
         _kill(self)
         super().shutdown(wait, cancel_futures=True)
 
@@ -139,6 +136,11 @@ def _kill(pool: ProcessPoolExecutor) -> None:
         process.kill()
     if results is not None:
         results._writer.close()  # type: ignore[attr-defined]
+
+
+def _renew(pool: ProcessPoolExecutor) -> None:
+    """Let a broken pool begin anew, with the settings that it was made with."""
+    ProcessPoolExecutor.__init__(pool, *(getattr(pool, name) for name in _SETTINGS))
 
 
 def _processes(pool: ProcessPoolExecutor) -> list[BaseProcess]:
@@ -220,12 +222,9 @@ class _Map(Generic[S, R]):
     """One call of :func:`run_shards` with an executor."""
 
     def __init__(self, function: Callable[[S], R], executor: Executor) -> None:
-        while isinstance(executor, Processes) and executor.successor is not None:
-            executor = executor.successor
         self.function, self.executor = function, executor
         #: Taken and not yet yielded, in their order.
         self.tasks: deque[_Task[S, R]] = deque()
-        self.stack = ExitStack()
 
     def results(self, shards: Iterator[S], label: str) -> Iterator[R]:
         """The results, in the order of the shards."""
@@ -233,8 +232,8 @@ class _Map(Generic[S, R]):
         workers = getattr(self.executor, "_max_workers", None) or _processors()
         most = AHEAD * (workers if client is None else max(1, sum(client.nthreads().values())))
         failure: Exception | None = None
-        with self.stack:
-            self.stack.callback(lambda: [task.future.cancel() for task in self.tasks if task.future is not None])
+        with ExitStack() as stack:
+            stack.callback(lambda: [task.future.cancel() for task in self.tasks if task.future is not None])
             for number in count():
                 # those under way when a worker died run again one by one, which tells the one that kills its workers
                 while failure is None and len(self.tasks) < most and all(task.future for task in self.tasks):
@@ -252,7 +251,7 @@ class _Map(Generic[S, R]):
             raise failure
 
     def submit(self, task: _Task[S, R]) -> Future[R]:
-        """Let a shard run; where the processes of the pool are lost, in a new pool."""
+        """Let a shard run; where the processes of the pool are lost, in new ones."""
         if not isinstance(self.executor, ProcessPoolExecutor):
             task.future = self.executor.submit(self.function, task.shard)
             return task.future
@@ -266,13 +265,7 @@ class _Map(Generic[S, R]):
             try:
                 task.future = self.executor.submit(_call, packed)
             except BrokenExecutor:
-                settings = ("_max_workers", "_mp_context", "_initializer", "_initargs")
-                pool = Processes(*(getattr(self.executor, name) for name in settings))
-                if isinstance(self.executor, Processes):
-                    self.executor.successor = pool
-                else:
-                    self.stack.enter_context(pool)
-                self.executor = pool
+                _renew(self.executor)
                 task.future = self.executor.submit(_call, packed)
         return task.future
 

@@ -19,9 +19,9 @@ from rareswitch.errors import ContextNormError, EmptySetError, NonFiniteError, P
 from rareswitch.lanes import compiled
 
 __all__ = ["EXACT", "LARGEST_PARAMETER", "LARGEST_SCALE", "BoolArray", "ContextSets", "FloatArray", "IntArray"]
-__all__ += ["Sets", "SetsLike", "arm_flags", "context_sets", "finite_array", "flag", "frozen", "number", "one_of"]
-__all__ += ["owned", "parameters", "probability_vector", "read_only", "sealed", "set_size", "sets_of", "summable"]
-__all__ += ["symmetric_matrices", "unit_ball", "unmasked", "vector", "whole"]
+__all__ += ["Sets", "SetsLike", "arm_flags", "context_sets", "finite_array", "flag", "frozen", "number", "of_type"]
+__all__ += ["one_of", "owned", "parameters", "probability_vector", "read_only", "sealed", "set_size", "sets_of"]
+__all__ += ["summable", "symmetric_matrices", "unit_ball", "unmasked", "vector", "whole"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -38,6 +38,7 @@ LARGEST_SCALE = 1e100
 _MOST_NUMBERS = 1 << 24
 _FLOAT = np.dtype(np.float64)
 Scalar = TypeVar("Scalar", bound=np.generic)
+Kind = TypeVar("Kind")
 
 
 class Sets(NamedTuple):
@@ -315,6 +316,14 @@ def one_of(name: str, value: Any, words: Sequence[str]) -> str:
     """
     if not isinstance(value, str) or value not in words:
         rule = f"{name} must be {' or '.join(map(repr, words))}"
+        raise ParameterError(f"{rule}; got {value!r:.60}.", parameter=name, given=value)
+    return value
+
+
+def of_type(name: str, value: Any, kind: type[Kind]) -> Kind:
+    """A value of a type."""
+    if not isinstance(value, kind):
+        rule = f"{name} must be of type {kind.__name__}"
         raise ParameterError(f"{rule}; got {value!r:.60}.", parameter=name, given=value)
     return value
 

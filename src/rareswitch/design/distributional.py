@@ -22,6 +22,7 @@ from rareswitch.core import (
     first_highest,
     frozen,
     number,
+    one_of,
     read_only,
     unit_ball,
     whole,
@@ -98,8 +99,7 @@ def staged_design(
     True
     """
     lam = number("regularization", regularization, low=1e-12, high=1.0)
-    if form not in ("argmax", "softmax"):
-        raise ParameterError(f"form must be 'argmax' or 'softmax'; got {form!r}.")
+    one_of("form", form, ("argmax", "softmax"))
     sets = context_sets(contexts, available)
     unit_ball(sets)
     optimal = g_optimal or GOptimal()

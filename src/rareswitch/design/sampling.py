@@ -20,6 +20,7 @@ from rareswitch.core import (
     first_highest,
     kind,
     number,
+    of_type,
     probability_vector,
     read_only,
     sets_of,
@@ -30,7 +31,7 @@ from rareswitch.errors import CertificateError, ParameterError, ShapeError
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 
 __all__ = ["Argmax", "GOptimal", "MixedArgmax", "MixedSoftmax", "Sampler", "SetSampler", "Softmax", "Uniform"]
-__all__ += ["deviation", "information", "largest_forms", "variation"]
+__all__ += ["check_sampler", "deviation", "information", "largest_forms", "variation"]
 
 
 def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
@@ -111,6 +112,12 @@ class Sampler(Protocol):
 
     def probabilities(self, contexts: SetsLike, available: ArrayLike | None = None) -> FloatArray:
         """Probabilities (n, K) for contexts (n, K, d), or (K,) for one set (K, d); zero where an arm is not alive."""
+
+
+def check_sampler(name: str, sampler: Sampler) -> None:
+    """Refuse what cannot say with which probabilities it samples."""
+    if not isinstance(sampler, Sampler):
+        raise ParameterError(f"{name} must be a sampler, with a method probabilities; got {sampler!r:.60}.")
 
 
 class SetSampler(ABC):
@@ -227,8 +234,7 @@ class _Mixture(SetSampler):
 
     def __post_init__(self) -> None:
         share = number("g_optimal_share", self.g_optimal_share, low=0.0, high=1.0)
-        if not isinstance(self.g_optimal, GOptimal):
-            raise ParameterError(f"g_optimal must be a GOptimal; got {self.g_optimal!r:.60}.")
+        of_type("g_optimal", self.g_optimal, GOptimal)
         matrices = symmetric_matrices("matrices", self.matrices)
         weights = probability_vector("weights", self.weights) if len(matrices) else np.empty(0)
         if len(weights) != len(matrices) or (share < 1.0 and not len(matrices)):

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from rareswitch.core import codec, decoding, flag, one_of, read_whole, result_text, write_whole
+from rareswitch.core import codec, decoding, flag, of_type, one_of, read_whole, result_text, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, checked_text
@@ -72,10 +72,9 @@ class Features:
             if isinstance(getattr(self, name), str) or not isinstance(getattr(self, name), Sequence):
                 raise ParameterError(f"{name} must be a list; got {getattr(self, name)!r:.60}.")
         for part in self.fields:
-            if not isinstance(part, Field):
-                raise ParameterError(f"fields must be of Number, Category or another type of field; got {part!r:.60}.")
-        if self.arms is not None and not isinstance(self.arms, Arms):
-            raise ParameterError(f"arms must be of the type Arms; got {self.arms!r:.60}.")
+            of_type("fields", part, Field)
+        if self.arms is not None:
+            of_type("arms", self.arms, Arms)
         flag("constant", self.constant)
         checked_text("key", self.key)
         one_of("absent", self.absent, ("missing", "error"))

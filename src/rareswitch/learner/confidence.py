@@ -27,8 +27,6 @@ class Intervals:
 
     multiplier: float
     ridge: float
-    #: Where the multiplier comes from, in words.
-    reason: str
 
 
 def independent_intervals(
@@ -80,7 +78,6 @@ def independent_intervals(
         return Intervals(
             multiplier=10.0 * max(noise, norm) * math.sqrt(math.log(2 * dim * arms * horizon / delta)),
             ridge=ridge_constant * math.log(2 * dim * horizon / delta) if ridge is None else ridge,
-            reason="the constants of the paper's proofs",
         )
     if ridge is None:
         ridge = _unit_free(noise, norm)
@@ -89,9 +86,8 @@ def independent_intervals(
         over_arms = math.sqrt(2 * math.log(2 * arms * horizon * judges / delta))
         over_net = min(_net(eps / 100, dim, estimates or judges, delta) for eps in range(5, 96, 5))
         alpha = noise * min(over_arms, over_net) + math.sqrt(ridge) * norm
-        over = "arms and steps" if over_arms <= over_net else "directions"
-        return Intervals(multiplier=alpha, ridge=ridge, reason=f"Appendix B.2 with a union bound over {over}")
-    return Intervals(multiplier=mode, ridge=ridge, reason="a multiplier set by hand")
+        return Intervals(multiplier=alpha, ridge=ridge)
+    return Intervals(multiplier=mode, ridge=ridge)
 
 
 @dataclass(frozen=True, kw_only=True)

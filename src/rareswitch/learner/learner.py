@@ -156,7 +156,7 @@ class Learner(ABC):
             )
         state = State(
             learner=self.name,
-            policy=_carrying(policy, features, min_propensity, holdout),
+            policy=replace(policy, features=features, min_propensity=min_propensity, holdout=holdout),
             batch_sizes=self.clock.begin(),
             sums=self.parts.statistics.zero(),
             rule_state=first.rule_state,
@@ -190,8 +190,7 @@ class Learner(ABC):
     def _learned(self, ended: BatchEnd, *, forecast: bool = False) -> State:
         """The state with the next policy; with a forecast the rule does not plan the lengths of batches."""
         new, state = self.parts.rule.next(ended), ended.state
-        before = state.policy
-        policy = _carrying(new.policy, before.features, before.min_propensity, before.holdout)
+        policy = _carrying(new.policy, state.policy)
         if policy.id in {state.policy.id, *(batch.policy_id for batch in ended.past)}:
             policy = replace(policy, edition=state.policies)  # so that the rows of the two batches can be distinguished
         note = self._note(new, ended)
@@ -467,11 +466,9 @@ class Learner(ABC):
             return replace(state, policies=policies - 1, start=start, batch_sizes=batch_sizes, sums=sums)
         assert isinstance(self.parts.rule, SumsRule)
         new = self.parts.rule.from_sums(sums, start)
-        before = state.policy
-        policy = _carrying(new.policy, before.features, before.min_propensity, before.holdout)
         return replace(
             state,
-            policy=policy,
+            policy=_carrying(new.policy, state.policy),
             policies=policies,
             start=start,
             batch_sizes=batch_sizes,
@@ -495,10 +492,7 @@ def _noticed(state: State, name: str, value: float, warning: UserWarning) -> Not
     return {"update": state.policies, name: value}
 
 
-def _carrying(
-    policy: Policy, features: Features | None, min_propensity: MinPropensity | None, holdout: float | None
-) -> Policy:
-    """A policy with the features, the minimum propensity and the holdout of the run."""
-    if features is None and min_propensity is None and holdout is None:
-        return policy
-    return replace(policy, features=features, min_propensity=min_propensity, holdout=holdout)
+def _carrying(policy: Policy, before: Policy) -> Policy:
+    """A policy with the features, the minimum propensity and the holdout of the one before it."""
+    carried = {name: getattr(before, name) for name in ("features", "min_propensity", "holdout")}
+    return replace(policy, **carried) if any(part is not None for part in carried.values()) else policy

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rareswitch.core import codec, number, one_of, whole
+from rareswitch.core import codec, number, of_type, one_of, whole
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
 
@@ -63,9 +63,7 @@ def choice(*names: str) -> Check:
 
 def design_of_sets(name: str, value: GOptimal) -> GOptimal:
     """A G-optimal design."""
-    if not isinstance(value, GOptimal):
-        raise ParameterError(f"{name} must be a GOptimal, as in GOptimal(tol=0.05); got {value!r:.60}.")
-    return value
+    return of_type(name, value, GOptimal)
 
 
 def check_settings(learner: "DataclassInstance") -> None:

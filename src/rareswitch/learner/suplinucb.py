@@ -121,5 +121,5 @@ class SupLinUCB(IntervalLearner):
         """Those of a layer."""
         if self.confidence == "paper":
             multiplier = 1.0 + math.sqrt(0.5 * math.log(2 * self.arms * self.horizon / self.delta))
-            return Intervals(multiplier=multiplier, ridge=1.0, reason="the constants of Chu et al.")
+            return Intervals(multiplier=multiplier, ridge=1.0)
         return self.independent(batches=self.layers + 1, estimates=self.horizon)

@@ -107,17 +107,20 @@ def check_signs(key: Key) -> None:
 
 
 def _ed25519_matches(key: Ed25519Key, content: str, value: str) -> bool:
-    module = ed25519()
+    public = ed25519().Ed25519PublicKey.from_public_bytes(_public_half(key))
     from cryptography.exceptions import InvalidSignature
 
-    if key.public is not None:
-        public = module.Ed25519PublicKey.from_public_bytes(key.public)
-    else:
-        public = module.Ed25519PrivateKey.from_private_bytes(key.private).public_key()
     with suppress(InvalidSignature):
         public.verify(bytes.fromhex(value), content.encode())
         return True
     return False
+
+
+def _public_half(key: Ed25519Key) -> bytes:
+    if key.public is not None:
+        return key.public
+    public: bytes = ed25519().Ed25519PrivateKey.from_private_bytes(key.private).public_key().public_bytes_raw()
+    return public
 
 
 def _hmac(key: HmacKey, content: str) -> str:
@@ -167,9 +170,8 @@ def save_key(key: Key, path: str | Path) -> list[Path]:
         content = {Path(path): ("hmac-sha256", key.secret, 0o600)}
     else:
         assert key.private is not None  # as it signs
-        public = ed25519().Ed25519PrivateKey.from_private_bytes(key.private).public_key().public_bytes_raw()
         content = {Path(path): ("ed25519-private", key.private, 0o600)}
-        content[Path(f"{path}.pub")] = ("ed25519-public", public, 0o644)
+        content[Path(f"{path}.pub")] = ("ed25519-public", _public_half(key), 0o644)
     written: list[Path] = []
     try:
         for place, (kind, value, mode) in content.items():

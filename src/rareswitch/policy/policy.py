@@ -19,6 +19,7 @@ from rareswitch.core import (
     codec,
     id_keys,
     number,
+    of_type,
     one_key,
     read_whole,
     sealed,
@@ -29,7 +30,7 @@ from rareswitch.core import (
     whole,
     write_whole,
 )
-from rareswitch.design import Sampler
+from rareswitch.design import Sampler, check_sampler
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.features import Features, OfferedArms, Record
 from rareswitch.policy.keys import Key, check_signature, sign, verify_signature
@@ -114,8 +115,7 @@ class Policy:
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)
         vars(self).update(dim=dim, edition=edition, eliminations=tuple(self.eliminations))
-        if not callable(getattr(self.sampler, "probabilities", None)):
-            raise ParameterError(f"a policy needs a sampler with a method probabilities; got {self.sampler!r}.")
+        check_sampler("sampler", self.sampler)
         for sampler in samplers_in(self.sampler):
             if isinstance(sampler, Baseline) and self.eliminations:
                 raise ParameterError(
@@ -125,24 +125,17 @@ class Policy:
             fitted = getattr(sampler, "dim", None)
             if fitted not in (None, dim):
                 raise ShapeError(f"a sampler of {fitted} dimensions in a policy of {dim}.")
-        if self.features is not None and not isinstance(self.features, Features):
-            raise ParameterError(f"features must be of the type Features; got {self.features!r:.60}.")
-        if self.features is not None and self.features.dim != dim:
+        if self.features is not None and of_type("features", self.features, Features).dim != dim:
             raise ShapeError(f"features of {self.features.dim} columns in a policy of {dim} dimensions.")
-        if self.min_propensity is not None and not isinstance(self.min_propensity, MinPropensity):
-            raise ParameterError(
-                f"min_propensity must be of the type MinPropensity, such as MinPropensity(least=0.02); got "
-                f"{self.min_propensity!r:.60}."
-            )
+        if self.min_propensity is not None:
+            of_type("min_propensity", self.min_propensity, MinPropensity)
         if self.holdout is not None:
             holdout = number("holdout", self.holdout, low=0.0, high=1.0, open_low=True)
             if holdout == 1.0:
                 raise ParameterError("holdout must be below 1: a policy decides for the others; got 1.")
             vars(self).update(holdout=holdout)
         for elimination in self.eliminations:
-            if not isinstance(elimination, Elimination):
-                raise ParameterError(f"eliminations must be of the type Elimination; got {elimination!r:.60}.")
-            if len(elimination.estimate) != dim:
+            if len(of_type("eliminations", elimination, Elimination).estimate) != dim:
                 raise ShapeError(f"an elimination of {len(elimination.estimate)} dimensions in a policy of {dim}.")
 
     @cached_property

@@ -33,7 +33,7 @@ from rareswitch.core import (
     vector,
     workspace,
 )
-from rareswitch.design import Sampler, SetSampler
+from rareswitch.design import Sampler, SetSampler, check_sampler
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lanes import (
     add_rows,
@@ -430,8 +430,7 @@ class Blend(SetSampler):
 
     def __post_init__(self) -> None:
         for name in ("main", "explorer"):
-            if not callable(getattr(getattr(self, name), "probabilities", None)):
-                raise ParameterError(f"{name} must be a sampler with a method probabilities.")
+            check_sampler(name, getattr(self, name))
         vars(self).update(share=number("share", self.share, low=0.0, high=1.0))
 
     def of_sets(self, sets: Sets) -> FloatArray:

@@ -360,7 +360,7 @@ def test_features_are_values() -> None:
         ({"fields": [Number("a", of="arm")], "crossings": [("a", "a")]}, "pairs of names of two fields"),
         ({"fields": [Number("a", of="arm")], "crossings": ["ab"]}, "pairs of names of two fields"),
         ({"fields": [Number("a", of="arm"), Flag("b")], "crossings": [("a", "b"), ("b", "a")]}, "one is there twice"),
-        ({"fields": ["a"]}, "fields must be of Number"),
+        ({"fields": ["a"]}, "fields must be of type Field"),
         ({"fields": "a"}, "fields must be a list"),
         ({"arms": ["a"]}, "of the type Arms"),
         ({"arms": Arms(ids=["a"]), "absent": "ignore"}, "absent must be 'missing' or 'error'"),

@@ -164,9 +164,9 @@ def test_what_json_cannot_keep_is_refused() -> None:
         ("linucb", {"norm": 1e-300}, "norm must be at least noise / 1e"),
         ("linucb", {"delta": 1e-320}, "delta must be a finite number at least 1e-300"),
         ("linucb", {"confidence": 1e308}, "confidence must be a finite number at least 0 and at most"),
-        ("batch-linucb-kw", {"g_optimal": "x"}, "g_optimal must be a GOptimal, as in .*; got 'x'"),
-        ("batch-linucb-dg", {"g_optimal": 1.0}, "g_optimal must be a GOptimal"),
-        ("fixed-set-elimination", {"g_optimal": 1.0}, "g_optimal must be a GOptimal"),
+        ("batch-linucb-kw", {"g_optimal": "x"}, "g_optimal must be of type GOptimal; got 'x'"),
+        ("batch-linucb-dg", {"g_optimal": 1.0}, "g_optimal must be of type GOptimal"),
+        ("fixed-set-elimination", {"g_optimal": 1.0}, "g_optimal must be of type GOptimal"),
     ],
 )
 def test_settings_beyond_what_can_be_computed_are_refused_at_once(name: str, bad: dict[str, Any], words: str) -> None:

@@ -22,12 +22,12 @@ from rareswitch.core import (
     largest,
     log_growth,
     number,
+    of_type,
     parameters,
     vector,
     workspace,
 )
 from rareswitch.design import GOptimal, Uniform
-from rareswitch.errors import ParameterError
 from rareswitch.lanes import add_rows, compiled, padded_length, triangular_squares
 from rareswitch.learner import (
     LEAST_DELTA,
@@ -240,8 +240,7 @@ class EmpiricalDivergence(FittedSampler, Elimination):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.design, GOptimal):
-            raise ParameterError(f"design must be a GOptimal; got {self.design!r:.60}.")
+        of_type("design", self.design, GOptimal)
         vars(self).update(greedy=number("greedy", self.greedy, low=0.0, high=1.0))
 
     def fill(self, sets: Sets, probabilities: FloatArray) -> None:

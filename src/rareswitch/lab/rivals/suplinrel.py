@@ -41,11 +41,10 @@ class SupLinRel(SupLinUCB):
             raise ParameterError(f"suplinrel truncates in place of a ridge, and takes none; got ridge={self.ridge!r}.")
         tests = 2 * self.arms * self.horizon / self.delta
         if self.confidence == "paper":
-            return Intervals(multiplier=math.sqrt(math.log(tests)), ridge=1.0, reason="the constants of Auer 2002")
+            return Intervals(multiplier=math.sqrt(math.log(tests)), ridge=1.0)
         if self.confidence == "tight":
             gamma = self.noise * math.sqrt(2.0 * math.log(tests * self.layers))
-            reason = "sub-Gaussian noise, a union bound over arms and steps"
-            return Intervals(multiplier=gamma, ridge=1.0, reason=reason)
+            return Intervals(multiplier=gamma, ridge=1.0)
         return self.independent(batches=self.layers + 1, estimates=self.horizon, ridge=1.0)
 
 

@@ -135,7 +135,7 @@ def test_bad_settings_are_refused() -> None:
     for bad in (0.0, -1.0, math.inf):
         with pytest.raises(ParameterError, match="gamma"):
             of(PLANE, gamma=bad)
-    with pytest.raises(ParameterError, match="g_optimal must be a GOptimal"):
+    with pytest.raises(ParameterError, match="g_optimal must be of type GOptimal"):
         make_learner("e4", dim=2, arms=3, horizon=100, g_optimal=1.0)
 
 

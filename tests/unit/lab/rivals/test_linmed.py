@@ -64,7 +64,7 @@ def test_without_any_doubt_the_best_looking_arm_is_played() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"greedy": 1.5}, "greedy"), ({"greedy": math.nan}, "greedy"), ({"g_optimal": 0.1}, "must be a GOptimal")],
+    [({"greedy": 1.5}, "greedy"), ({"greedy": math.nan}, "greedy"), ({"g_optimal": 0.1}, "must be of type GOptimal")],
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     for name in ("linmed", "linmed-grid"):
@@ -74,7 +74,7 @@ def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
 
 def test_samplers_refuse_what_is_no_design_or_share() -> None:
     told: dict[str, Any] = {"estimate": np.ones(2), "root": np.eye(2)}
-    with pytest.raises(ParameterError, match="design must be a GOptimal"):
+    with pytest.raises(ParameterError, match="design must be of type GOptimal"):
         EmpiricalDivergence(**told, greedy=0.5, design=0.1)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="greedy"):
         EmpiricalDivergence(**told, greedy=-0.1, design=GOptimal())
