@@ -362,7 +362,7 @@ def test_features_are_values() -> None:
         ({"fields": [Number("a", of="arm"), Flag("b")], "crossings": [("a", "b"), ("b", "a")]}, "one is there twice"),
         ({"fields": ["a"]}, "fields must be of type Field"),
         ({"fields": "a"}, "fields must be a list"),
-        ({"arms": ["a"]}, "of the type Arms"),
+        ({"arms": ["a"]}, "of type Arms"),
         ({"arms": Arms(ids=["a"]), "absent": "ignore"}, "absent must be 'missing' or 'error'"),
         ({"arms": Arms(ids=["a"]), "extra": True}, "extra must be 'ignore' or 'error'"),
         ({"arms": Arms(ids=["a"], own=["b"])}, "fields must have 'b'"),

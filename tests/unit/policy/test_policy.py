@@ -221,12 +221,12 @@ WRONG: Any = Uniform()
         (lambda: Policy(dim=2, sampler=Uniform(), eliminations=eliminations(1)), ShapeError, "an elimination of 4 dim"),
         (lambda: Elimination(estimate=np.ones(2), root=np.ones((2, 2))), ShapeError, "lower triangular"),
         (lambda: Policy(dim=2, sampler=None), ParameterError, "method probabilities"),  # type: ignore[arg-type]
-        (lambda: Policy(dim=1, sampler=Uniform(), min_propensity=WRONG), ParameterError, "of the type MinPropensity"),
-        (lambda: Policy(dim=3, sampler=Uniform(), eliminations=(WRONG,)), ParameterError, "of the type Elimination"),
+        (lambda: Policy(dim=1, sampler=Uniform(), min_propensity=WRONG), ParameterError, "of type MinPropensity"),
+        (lambda: Policy(dim=3, sampler=Uniform(), eliminations=(WRONG,)), ParameterError, "of type Elimination"),
         (
             lambda: MixedArgmax(weights=np.ones(1), matrices=np.eye(2)[None], g_optimal=WRONG),
             ParameterError,
-            "a GOptimal",
+            "of type GOptimal",
         ),
     ],
 )

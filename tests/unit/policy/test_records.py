@@ -97,7 +97,7 @@ def test_features_are_part_of_the_content_and_under_the_signature(tmp_path: Path
 def test_features_fit_the_policy_or_are_refused() -> None:
     with pytest.raises(ShapeError, match="features of 9 columns in a policy of 5"):
         Policy(dim=5, sampler=Uniform(), features=OWN)
-    with pytest.raises(ParameterError, match="of the type Features"):
+    with pytest.raises(ParameterError, match="of type Features"):
         Policy(dim=5, sampler=Uniform(), features={})  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="this policy has none"):
         Policy(dim=5, sampler=Uniform()).decide_records({}, ["a"], id=1, seed=1)
