@@ -13,7 +13,6 @@ from rareswitch.learner import (
     summaries_from_bytes,
     summaries_to_bytes,
 )
-from reference.loop import rows_for
 
 SHORT = Foresight(dim=3, horizon=1000, policies=5)
 
@@ -49,25 +48,3 @@ def test_sums_with_shifts_are_read_however_they_were_rounded(level: float, noise
         total = parts[0] + parts[1] + parts[2]
         summary = Summary(policy_id="a", decided=total.count, rewarded=total.count, stats=(total,))
         assert summaries_from_bytes(summaries_to_bytes([summary]))[0].stats[0].count == total.count
-
-
-@pytest.mark.parametrize("reward", [5.0, 1e9])
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_equal_rewards_whose_level_was_taken_off_come_back(count: int, reward: float) -> None:
-    """One row, or some alike: the room for rounding of the shift must not look like a row too many."""
-    learner = Foresight(dim=3, horizon=1000, intercept=True)
-    state = learner.begin()
-    rows = rows_for(state, np.repeat(np.eye(3)[None], count, axis=0), np.full(3, reward))
-    summary = learner.summarize(state, rows)
-    after_it = learner.next(state, summaries_from_bytes(summaries_to_bytes([summary]))[0], forecast=[10, 20])
-    assert state_from_bytes(state_to_bytes(after_it)).start == count
-
-
-def test_features_whose_squares_vanish_come_back() -> None:
-    state = SHORT.begin()
-    contexts = np.random.default_rng(1).standard_normal((14, 5, SHORT.dim)) / 4.0
-    contexts[:, :, 1] *= 1e-160
-    summary = SHORT.summarize(state, rows_for(state, contexts, np.zeros(SHORT.dim), np.sin(np.arange(14.0))))
-    found = summaries_from_bytes(summaries_to_bytes([summary]))[0]
-    assert found.extent == summary.extent
-    assert found.stats[0].gram.tolist() == summary.stats[0].gram.tolist()

@@ -9,7 +9,7 @@ import pytest
 from rareswitch import simulate
 from rareswitch.belief import Posterior, posterior
 from rareswitch.belief.planning import SCALES, Prospect
-from rareswitch.core import ContextSets, FloatArray, inverse_root, uniforms
+from rareswitch.core import ContextSets, FloatArray, uniforms
 from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal
 from rareswitch.errors import BatchError
@@ -126,19 +126,6 @@ def test_draws_are_spread_as_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     away = state.policy.sampler.draws - belief.estimate
     squares = np.einsum("mi,ij,mj->m", away, belief.precision, away) / (0.7 * belief.noise) ** 2
     assert abs(squares.sum() - 384) <= 6 * math.sqrt(2 * 384)
-
-
-def test_each_batch_has_draws_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two batches, 384 independent normals each: their correlation is within six standard deviations (p < 1e-8)."""
-    monkeypatch.setattr(room, "best_prospect", lambda *_, **__: Prospect(scale=0.7, cost=0.0, next_cost=0.0))
-    found = []
-    for policies in (1, 2):
-        state = after(Foresight(dim=3, horizon=3000, design_share=0.0, intercept=False), WORLD, policies)
-        belief = posterior(state.sums[0])
-        assert isinstance(state.policy.sampler, PosteriorDraws)
-        away = state.policy.sampler.draws - belief.estimate
-        found.append(away @ np.linalg.inv(inverse_root(belief.precision)) / (0.7 * belief.noise))
-    assert abs((found[0] * found[1]).mean()) <= 6 / math.sqrt(384)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,5 @@
 """A state is a value: whatever happens while the next one is made, it stays as it was."""
 
-import importlib.util
-import signal
-import subprocess
-import sys
-import threading
-import time
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -42,38 +36,6 @@ def test_an_exception_within_the_rule_leaves_the_state_usable(
             LEARNER.next(state, summary)
     assert state_to_bytes(state) == before
     assert state_to_bytes(LEARNER.next(state, summary)) == expected
-
-
-def test_a_real_interrupt_at_any_moment_leaves_the_state_usable() -> None:
-    """SIGINT at ten moments spread over an update of a child, which retries: each time the policy of a run at rest."""
-    spec = importlib.util.spec_from_file_location("interrupted", CHILD)
-    assert spec is not None
-    assert spec.loader is not None
-    child = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(child)
-    state, rows = child.batch()
-    summary = child.LEARNER.summarize(state, rows)
-    began = time.perf_counter()
-    expected = child.LEARNER.next(state, summary).policy.id
-    took = time.perf_counter() - began
-    moments = 10
-    found: list[list[str]] = []
-    with subprocess.Popen([sys.executable, str(CHILD), str(moments)], stdout=subprocess.PIPE, text=True) as process:
-        watchdog = threading.Timer(120.0, process.kill)
-        watchdog.start()
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line == "begin\n":
-                    time.sleep(took * (len(found) + 0.5) / moments)
-                    process.send_signal(signal.SIGINT)
-                else:
-                    found.append(line.split())
-        finally:
-            watchdog.cancel()
-            process.kill()
-    assert found == [[expected, "True"]] * moments
-    assert process.returncode == 0
 
 
 def test_states_cannot_be_changed() -> None:

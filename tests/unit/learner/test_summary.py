@@ -51,14 +51,6 @@ def test_missing_rewards_are_counted_and_left_out() -> None:
     assert repr(summary).endswith("120 decisions, 80 rewarded, 40 missing>")
 
 
-def test_a_row_before_and_after_its_reward_is_one_decision() -> None:
-    early = known(np.full(120, np.nan))
-    whole = LEARNER.summarize(STATE, ROWS)
-    for parts in ([early, ROWS], [ROWS, early], [early.select(slice(60)), ROWS, early.select(slice(30, None))]):
-        summary = LEARNER.summarize(STATE, DecisionLog.concatenate(parts))
-        assert summaries_to_bytes([summary]) == summaries_to_bytes([whole])
-
-
 def test_an_empty_part_counts_nothing() -> None:
     empty = LEARNER.summarize(STATE, ROWS.select(slice(0)))
     assert (empty.decided, empty.rewarded, empty.sample) == (0, 0, None)

@@ -1,6 +1,5 @@
 """A start that is not blind: the arm that the caller names, but for a share of exploration."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -41,21 +40,11 @@ def test_the_named_arm_is_played_but_for_the_share_that_the_design_has() -> None
     )
 
 
-def test_arms_come_as_often_as_their_propensities_say() -> None:
-    sets, named = sets_and_named(1)
-    count = 40_000
-    many = ContextSets(np.repeat(sets.contexts, count, axis=0), np.repeat(sets.available, count, axis=0))
-    decisions = first().decide(many, ids=range(count), seed=5, baseline=np.repeat(named, count))
-    probabilities = first().probabilities(sets, baseline=named)[0]
-    frequencies = np.bincount(decisions.arms, minlength=ARMS) / count
-    bound = math.sqrt(math.log(2 * ARMS / 1e-6) / (2 * count))  # Hoeffding, false alarm at most 1e-6
-    assert np.abs(frequencies - probabilities).max() <= bound
-    assert (decisions.propensities == probabilities[decisions.arms]).all()
-
-
 def test_one_decision_is_that_of_many() -> None:
     sets, named = sets_and_named(20)
     many = first().decide(sets, ids=range(20), seed=5, baseline=named)
+    probabilities = first().probabilities(sets, baseline=named)
+    assert (many.propensities == probabilities[range(20), many.arms]).all()
     for s in range(20):
         one = first().decide(sets.contexts[s], sets.available[s], ids=s, seed=5, baseline=int(named[s]))
         assert (one.arms, one.propensities) == (many.arms[s], many.propensities[s])
