@@ -89,10 +89,8 @@ def plain(value: object) -> Any:
 def _plain(value: Any, path: str, arrays: Arrays) -> Any:
     name, entries = _NAMES.get(type(value)), value
     if name is not None:
-        content = _KEPT[type(value)].items()
-        entries = {
-            entry: part for entry, sparse in content if (part := getattr(value, entry)) is not None or not sparse
-        }
+        parts = ((entry, getattr(value, entry), sparse) for entry, sparse in _KEPT[type(value)].items())
+        entries = {entry: part for entry, part, sparse in parts if part is not None or not sparse}
     elif isinstance(value, (tuple, list)):
         entries = dict(enumerate(value))
     elif isinstance(value, _SCALARS):
