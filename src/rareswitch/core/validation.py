@@ -38,7 +38,7 @@ LARGEST_SCALE = 1e100
 _MOST_NUMBERS = 1 << 24
 _FLOAT = np.dtype(np.float64)
 Scalar = TypeVar("Scalar", bound=np.generic)
-Kind = TypeVar("Kind")
+Instance = TypeVar("Instance")
 
 
 class Sets(NamedTuple):
@@ -320,7 +320,7 @@ def one_of(name: str, value: Any, words: Sequence[str]) -> str:
     return value
 
 
-def of_type(name: str, value: Any, kind: type[Kind]) -> Kind:
+def of_type(name: str, value: Any, kind: type[Instance]) -> Instance:
     """A value of a type."""
     if not isinstance(value, kind):
         rule = f"{name} must be of type {kind.__name__}"

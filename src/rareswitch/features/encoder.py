@@ -5,11 +5,11 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,8 +52,7 @@ _PACKED = 1 << 14
 _ROWWISE = 100
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Encoded:
+class Encoded(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Vectors of one request or of many, and what was not as described."""
 
     #: Ids of the arms in the order of the vectors: a tuple, or of many requests a list of tuples.
@@ -89,7 +88,7 @@ class Encoded:
         """All of them as context sets."""
         return ContextSets.checked(self.checked)
 
-    @cached_property
+    @property
     def counts(self) -> Counter[str]:
         """How often what happened: clipped, missing, unknown, absent, extra, spare, shared.
 
@@ -259,13 +258,17 @@ class Encoder:
         available = np.tile(rows >= 0, (repeated, 1)) if repeated > 1 else rows >= 0
         for array in (vectors, available):
             array.setflags(write=False)
-        encoded = object.__new__(Encoded)  # the initializer of a frozen class takes twice as long
-        checked = Sets(vectors, available, single)
-        vars(encoded).update(
-            names=names, checked=checked, details=details, cautions=cautions, table=table, offers=offers
+        return Encoded(
+            names=names,
+            checked=Sets(vectors, available, single),
+            details=details,
+            cautions=cautions,
+            table=table,
+            offers=offers,
+            context_codes=context,
+            arm_codes=arm,
+            rows=rows,
         )
-        vars(encoded).update(context_codes=context, arm_codes=arm, rows=rows)
-        return encoded
 
     def _vectors(
         self, context: FloatArray, arm: FloatArray, rows: IntArray, context_events: Events, arm_events: Events

@@ -1,11 +1,12 @@
 """The frozen policy: past eliminations, a sampler on the arms they leave, a minimum propensity of arms."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -41,8 +42,7 @@ __all__ = ["Chosen", "Decisions", "Policy", "in_holdout", "load_policy", "policy
 __all__ += ["save_policy"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Decisions:
+class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What a policy decided, read-only; for one set the fields lack the axis n."""
 
     #: (n,) index of the chosen arm in its set.
@@ -60,11 +60,10 @@ class Decisions:
     def upto(self, count: int) -> Self:
         """The first ``count`` of these decisions."""
         arrays = ("arms", "propensities", "survivors", "ids")
-        return replace(self, **{name: getattr(self, name)[:count] for name in arrays})
+        return msgspec.structs.replace(self, **{name: getattr(self, name)[:count] for name in arrays})
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What a policy decided for one request of records."""
 
     #: The id of the chosen arm, as the caller gave it.
@@ -247,11 +246,9 @@ class Policy:
         for part in (arms, propensities, survivors):
             part.setflags(write=False)
         at = 0 if sets.single else slice(None)
-        decisions = object.__new__(Decisions)  # the initializer of a frozen class takes twice as long
-        vars(decisions).update(
+        return Decisions(
             arms=arms[at], propensities=propensities[at], survivors=survivors[at], policy_id=self.id, ids=keys[at]
         )
-        return decisions
 
     def decide_records(
         self,
@@ -302,15 +299,14 @@ class Policy:
         flags = None if self.min_propensity is None else self.min_propensity.of_names([names], len(names))
         protected = None if flags is None else flags[0]
         decided = self.decide(encoded.checked, ids=id, seed=seed, baseline=shown, protected=protected)
-        chosen, arm_index = object.__new__(Chosen), int(decided.arms)
-        vars(chosen).update(
+        arm_index = int(decided.arms)
+        return Chosen(
             arm=names[arm_index],
             arm_index=arm_index,
             propensity=float(decided.propensities),
             policy_id=decided.policy_id,
             counts=encoded.counts,
         )
-        return chosen
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""

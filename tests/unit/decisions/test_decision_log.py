@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -90,7 +91,7 @@ def test_decisions_and_sets_must_belong_together() -> None:
     dead[0, decisions.arms[0]] = False
     for sets, arms in ((dead, decisions.arms), (None, np.array([9, 0, 0, 0])), (None, np.array([-1, 0, 0, 0]))):
         with pytest.raises(ParameterError, match=r"arm_indices must be those of offered arms; row 0 .* arms"):
-            DecisionLog.of(SETS.contexts, replace(decisions, arms=arms), np.zeros(4), sets)
+            DecisionLog.of(SETS.contexts, msgspec.structs.replace(decisions, arms=arms), np.zeros(4), sets)
 
 
 @pytest.mark.parametrize(
