@@ -8,12 +8,10 @@ import pytest
 
 from rareswitch.core import codec
 from rareswitch.design import (
-    Argmax,
     GOptimal,
     MixedArgmax,
     MixedSoftmax,
     Sampler,
-    Softmax,
     Uniform,
     core_learning,
     frank_wolfe_design,
@@ -34,8 +32,7 @@ SAMPLERS: dict[str, Sampler] = {
     "uniform": Uniform(),
     "g-optimal": GOptimal(),
     "g-optimal factor 2": GOptimal(tol=1.0),
-    "argmax": Argmax(_MATRICES[0]),
-    "softmax": Softmax(_MATRICES[1]),
+    "argmax": MixedArgmax(weights=np.ones(1), matrices=_MATRICES[:1], g_optimal_share=0.0),
     "mixed-argmax": MixedArgmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
     "mixed-softmax": MixedSoftmax(weights=np.array([0.3, 0.7]), matrices=_MATRICES),
     "algorithm 2": staged_design(_LEARNED_FROM, regularization=0.01, form="argmax").policy,

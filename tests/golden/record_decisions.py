@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray, uniforms
-from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Sampler, Softmax, Uniform
+from rareswitch.design import GOptimal, MixedArgmax, MixedSoftmax, Sampler, Uniform
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 
@@ -45,8 +45,8 @@ def samplers() -> dict[str, Sampler]:
         "uniform": Uniform(),
         "g-optimal": GOptimal(),
         "g-optimal-2": GOptimal(tol=1.0),
-        "argmax": Argmax(matrices[0]),
-        "softmax": Softmax(matrices[1]),
+        "argmax": MixedArgmax(weights=np.ones(1), matrices=matrices[:1], g_optimal_share=0.0),
+        "softmax": MixedSoftmax(weights=np.ones(1), matrices=matrices[1:], g_optimal_share=0.0),
         "mixed-argmax": MixedArgmax(weights=weights, matrices=matrices),
         "mixed-softmax": MixedSoftmax(weights=weights, matrices=matrices, exponent=2.0),
         "optimistic": optimistic,

@@ -19,7 +19,7 @@ import numpy as np
 from rareswitch.core import ContextSets, canonical_json
 from rareswitch.core.codec import pack, unpack
 from rareswitch.decisions import DecisionLog
-from rareswitch.design import Argmax, GOptimal, MixedArgmax, MixedSoftmax, Softmax, Uniform
+from rareswitch.design import GOptimal, MixedArgmax, MixedSoftmax, Uniform
 from rareswitch.errors import RareswitchError
 from rareswitch.features import Arms, Features, Flag, Number
 from rareswitch.lab.distributions import Gaussian
@@ -100,7 +100,7 @@ def policies() -> Iterator[tuple[Policy, HmacKey | None]]:
     roots = np.tril(rng.standard_normal((2, DIM, DIM)))
     past = (Elimination.of(x[0], x.T @ x, 1.3), Elimination.of(np.zeros(DIM), np.eye(DIM), 0.4))
     for sampler in (
-        *(Uniform(), GOptimal(tol=0.1), Argmax(matrices[1]), Softmax(matrices[1], exponent=2.0), draws),
+        *(Uniform(), GOptimal(tol=0.1), draws),
         MixedSoftmax(weights=np.array([0.25, 0.75]), matrices=matrices),
         MixedArgmax(weights=np.array([0.5, 0.5]), matrices=matrices, g_optimal_share=0.1),
         Blend(main=draws, explorer=GOptimal(tol=1.0), share=0.01),

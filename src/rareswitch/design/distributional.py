@@ -7,7 +7,7 @@ and matrices are those of the literal loop. Algorithms 3 and 4 learn such a poli
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +39,7 @@ from rareswitch.design.sampling import (
 )
 from rareswitch.errors import ParameterError
 
-__all__ = ["Core", "CoreDesign", "StagedDesign", "core_identification", "core_learning", "staged_design"]
+__all__ = ["Core", "StagedDesign", "core_identification", "core_learning", "staged_design"]
 
 Form = Literal["argmax", "softmax"]
 
@@ -57,6 +57,8 @@ class StagedDesign:
     blocks: int
     #: Γ, the number of sets, virtual copies included; stages shorter than this are dropped.
     block_length: int
+    #: The sets that it was learned from, where some of the sample were left out.
+    core: "Core | None" = None
 
     @property
     def atom_stages(self) -> IntArray:
@@ -190,19 +192,6 @@ class Core:
     threshold: float
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CoreDesign:
-    """A mixed-softmax policy learned from the core of a sample."""
-
-    core: Core
-    staged: StagedDesign
-
-    @property
-    def policy(self) -> MixedArgmax | MixedSoftmax:
-        """The learned sampling policy."""
-        return self.staged.policy
-
-
 def core_identification(
     contexts: SetsLike,
     available: ArrayLike | None = None,
@@ -260,7 +249,7 @@ def core_learning(
     power: float = 6.0,
     arms: int | None = None,
     g_optimal: GOptimal | None = None,
-) -> CoreDesign:
+) -> StagedDesign:
     """The mixed-softmax policy of the core of a sample (Algorithm 3), with the arguments of
     :func:`core_identification` and K, ``arms``, of :func:`~rareswitch.design.staged_design`.
 
@@ -276,5 +265,4 @@ def core_learning(
     core = core_identification(contexts, available, regularization=regularization, power=power, g_optimal=g_optimal)
     sets = context_sets(contexts, available)
     inside = Sets(read_only(sets.contexts[core.indices]), read_only(sets.available[core.indices]), single=False)
-    staged = staged_design(inside, regularization=regularization, arms=arms, g_optimal=g_optimal)
-    return CoreDesign(core=core, staged=staged)
+    return replace(staged_design(inside, regularization=regularization, arms=arms, g_optimal=g_optimal), core=core)

@@ -30,8 +30,8 @@ from rareswitch.design.goptimal import SMALLEST_TOL, design_weights, in_steps
 from rareswitch.errors import CertificateError, ParameterError, ShapeError
 from rareswitch.lanes import add_rows, compiled, lane_zeros, padded_length
 
-__all__ = ["Argmax", "GOptimal", "MixedArgmax", "MixedSoftmax", "Sampler", "SetSampler", "Softmax", "Uniform"]
-__all__ += ["check_sampler", "deviation", "information", "largest_forms", "variation"]
+__all__ = ["GOptimal", "MixedArgmax", "MixedSoftmax", "Sampler", "SetSampler", "Uniform", "check_sampler"]
+__all__ += ["deviation", "information", "largest_forms", "variation"]
 
 
 def quadratic_forms(sets: Sets, matrix: FloatArray) -> FloatArray:
@@ -177,49 +177,6 @@ class GOptimal(SetSampler):
         return weights
 
 
-@kind("argmax")
-@dataclass(frozen=True, eq=False)
-class Argmax(SetSampler):
-    """The available arm with the largest xᵀVx, the first of them on a tie (Definition 2).
-
-    >>> Argmax([[1.0, 0.0], [0.0, 2.0]]).probabilities([[1.0, 0.0], [0.0, 1.0]]).tolist()
-    [0.0, 1.0]
-    """
-
-    matrix: FloatArray
-    fitted: ClassVar[str] = "matrix"
-
-    def __post_init__(self) -> None:
-        vars(self).update(matrix=symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0])
-
-    def of_sets(self, sets: Sets) -> FloatArray:
-        return one_hot(quadratic_forms(sets, self.matrix))
-
-
-@kind("softmax")
-@dataclass(frozen=True, eq=False)
-class Softmax(SetSampler):
-    """A available arm with probability ∝ (xᵀMx)^α (Definition 3).
-
-    ``exponent`` is α; by default log₂ of the number of available arms of the set. Where all xᵀMx are zero the
-    probabilities are uniform.
-
-    >>> Softmax([[1.0]], exponent=1.0).probabilities([[1.0], [2.0]]).tolist()
-    [0.2, 0.8]
-    """
-
-    matrix: FloatArray
-    exponent: float | None = None
-    fitted: ClassVar[str] = "matrix"
-
-    def __post_init__(self) -> None:
-        exponent = None if self.exponent is None else number("exponent", self.exponent, low=0.0)
-        vars(self).update(matrix=symmetric_matrices("matrix", np.asarray(self.matrix)[None])[0], exponent=exponent)
-
-    def of_sets(self, sets: Sets) -> FloatArray:
-        return normalized_powers(quadratic_forms(sets, self.matrix), sets, self.exponent)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Mixture(SetSampler):
     """G-optimal play, or one of several policies that choose by quadratic forms."""
@@ -244,7 +201,9 @@ class _Mixture(SetSampler):
         vars(self).update(matrices=matrices, weights=weights, g_optimal_share=share)
 
     def of_sets(self, sets: Sets) -> FloatArray:
-        total = self.g_optimal_share * self.g_optimal.probabilities(sets)
+        total = np.zeros(sets.available.shape)
+        if self.g_optimal_share > 0.0:
+            total = self.g_optimal_share * self.g_optimal.probabilities(sets)
         for weight, matrix in zip(self.weights, self.matrices, strict=True):
             total += (1.0 - self.g_optimal_share) * weight * self._choice(sets, quadratic_forms(sets, matrix))
         return total
@@ -260,7 +219,8 @@ class MixedArgmax(_Mixture):
     """G-optimal play with probability ``g_optimal_share``, else one of several argmax policies (Definition 2).
 
     The paper's mixture has a share of ½. The certified mixture of :func:`~rareswitch.design.frank_wolfe` is of this
-    form with a share of its own.
+    form with a share of its own. One matrix V and a share of 0 are the argmax policy of V alone: the available arm with
+    the largest xᵀVx, the first of them on a tie.
 
     Examples
     --------
@@ -274,6 +234,9 @@ class MixedArgmax(_Mixture):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedSoftmax(_Mixture):
     """G-optimal play with probability ``g_optimal_share``, else one of several softmax policies (Definition 3).
+
+    A softmax policy plays an available arm with probability ∝ (xᵀMx)^α. ``exponent`` is α; by default log₂ of the
+    number of available arms of the set. Where all xᵀMx are zero the probabilities are uniform.
 
     Examples
     --------

@@ -21,9 +21,8 @@ class MinPropensity:
     It reaches arms that eliminations removed. With m protected arms in a set, p becomes (1 - m·least)·p, plus ``least``
     for each of the m: a share m·least of the decisions is spread evenly over them. Propensities stay exact.
 
-    >>> from rareswitch.design import Argmax
-    >>> from rareswitch.policy import Policy
-    >>> policy = Policy(dim=1, sampler=Argmax([[1.0]]), min_propensity=MinPropensity(least=0.02))
+    >>> from rareswitch.policy import Policy, PosteriorDraws
+    >>> policy = Policy(dim=1, sampler=PosteriorDraws(draws=[[1.0]]), min_propensity=MinPropensity(least=0.02))
     >>> policy.probabilities([[3.0], [1.0], [2.0]]).round(6).tolist()
     [0.96, 0.02, 0.02]
     """

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rareswitch.core import ContextSets
+from rareswitch.core import ContextSets, FloatArray
 from rareswitch.decisions import DecisionLog
-from rareswitch.design import Argmax, Uniform
+from rareswitch.design import MixedArgmax, Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, ShapeError
 from rareswitch.evaluation import evaluate
 from rareswitch.features import Arms, Features, Number
@@ -34,6 +34,10 @@ DIM, ARMS, LEAST = 3, 5, 0.04
 REFUSING = {"linucb", "thompson", "linmed", "suplinrel", "suplinucb", "rarely-switch-suplinucb"}
 
 
+def argmax(matrix: FloatArray) -> MixedArgmax:
+    return MixedArgmax(weights=np.ones(1), matrices=matrix[None], g_optimal_share=0.0)
+
+
 def sets(count: int) -> ContextSets:
     """Sets in which some arms are missing."""
     drawn = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(count, seed=3)
@@ -43,7 +47,7 @@ def sets(count: int) -> ContextSets:
 def eliminating(**told: Any) -> Policy:
     """A policy that leaves one arm of almost every set, and plays the best."""
     sharp = Elimination.of(np.array([1.0, 0.5, -0.5]), 1e6 * np.eye(DIM), 1.0)
-    return Policy(dim=DIM, sampler=Argmax(np.diag([1.0, 2.0, 3.0])), eliminations=(sharp,), **told)
+    return Policy(dim=DIM, sampler=argmax(np.diag([1.0, 2.0, 3.0])), eliminations=(sharp,), **told)
 
 
 def test_every_offered_arm_has_the_minimum_propensity_and_the_rest_is_as_before() -> None:
@@ -101,7 +105,7 @@ def test_one_arm_is_played_with_certainty_whatever_the_minimum_propensity() -> N
 
 
 def test_a_minimum_propensity_may_take_all() -> None:
-    even = Policy(dim=1, sampler=Argmax(np.eye(1)), min_propensity=MinPropensity(least=1.0 / 49))
+    even = Policy(dim=1, sampler=argmax(np.eye(1)), min_propensity=MinPropensity(least=1.0 / 49))
     assert np.abs(even.probabilities(np.arange(49.0)[:, None]) - 1.0 / 49).max() < 1e-12
 
 
@@ -185,7 +189,7 @@ def test_records_know_the_arms_by_their_ids() -> None:
     age = Number("age", mean=40, scale=10, alone=False)
     features = Features(fields=[age], arms=Arms(ids=["a", "b", "7"], own=["age"]))
     min_propensity = MinPropensity(least=0.2, arms=("b", "7", "never seen"))
-    best = Argmax(np.eye(features.dim))
+    best = argmax(np.eye(features.dim))
     policy = Policy(dim=features.dim, sampler=best, features=features, min_propensity=min_propensity)
     for offered, mask in ((["a", "b"], [False, True]), ([7, "a", "b"], [True, False, True]), (["a"], [False])):
         encoded = features.encode({"age": 31}, offered)

@@ -11,7 +11,7 @@ import pytest
 from conformance.test_samplers import SAMPLERS
 from golden import record_decisions
 from rareswitch.core import FloatArray, id_keys
-from rareswitch.design import Argmax, GOptimal, MixedArgmax, Sampler, Uniform
+from rareswitch.design import GOptimal, MixedArgmax, Sampler, Uniform
 from rareswitch.errors import EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.lab.reproduction.references.batched import eliminated, flags_of
@@ -216,7 +216,6 @@ WRONG: Any = Uniform()
     [
         (lambda: Policy(dim=2, sampler=INNER), ShapeError, "a sampler of 3 dimensions in a policy of 2"),
         (lambda: Policy(dim=2, sampler=Blend(main=INNER, explorer=Uniform(), share=0.1)), ShapeError, "a sampler of 3"),
-        (lambda: Policy(dim=2, sampler=Argmax(np.empty((0, 0)))), ShapeError, "a sampler of 0 dimensions"),
         (lambda: Policy(dim=2, sampler=InverseGap(estimate=np.empty(0), gamma=1.0)), ShapeError, "a sampler of 0 dim"),
         (lambda: Policy(dim=2, sampler=Uniform(), eliminations=eliminations(1)), ShapeError, "an elimination of 4 dim"),
         (lambda: Elimination(estimate=np.ones(2), root=np.ones((2, 2))), ShapeError, "lower triangular"),

@@ -79,7 +79,8 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedD
     power = {} if options.power is None else {"power": options.power}
     optimal = GOptimal(tol=options.tol)
     design = core_learning(sets.contexts, sets.available, regularization=lam, g_optimal=optimal, **power)
-    learned, reduced = _staged(design.staged, sets.dim), design.core
+    learned, reduced = _staged(design, sets.dim), design.core
+    assert reduced is not None  # as it was learned from a core
     iterations = f"{reduced.iterations} {'iteration' if reduced.iterations == 1 else 'iterations'}"
     text = f"core: {len(reduced.indices)} of {len(sets)} sets after {iterations}, leverage at most d^c"
     facts = {"size": len(reduced.indices), "of": len(sets), "iterations": reduced.iterations}

@@ -86,7 +86,7 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
     told: dict[str, Any] = {"regularization": 1e-3, "g_optimal": GOptimal(tol=0.05)}
     if method == "core":
         found = core_learning(half.contexts, half.available, **told)
-        staged = found.staged
+        staged = found
         assert data["core"] == {"size": len(found.core.indices), "of": 30, "iterations": found.core.iterations}
     else:
         staged = staged_design(
