@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from rareswitch.core import codec, decoding, flag, of_type, one_of, read_whole, result_text, write_whole
-from rareswitch.errors import FileFormatError, InputError, ParameterError, did_you_mean
+from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, checked_text
-from rareswitch.features.fit import FIELDS, Proposal
+from rareswitch.features.fit import Proposal
 from rareswitch.features.records import Contexts, OfferedArms, Record
 
 __all__ = ["Features"]
@@ -222,12 +222,6 @@ class Features:
             raise ParameterError(f"schema must be {SCHEMA}; got {schema!r:.60}. Use a matching version.")
         if isinstance(settings.get("arms"), Mapping):
             settings["arms"] = {"kind": "arms", **settings["arms"]}
-        fields = settings.get("fields", [])
-        for entry in fields if isinstance(fields, list) else ():
-            kind = entry.get("kind") if isinstance(entry, Mapping) else None
-            if kind not in FIELDS:
-                wanted = f"kind of a field must be one of {', '.join(FIELDS)}"
-                raise ParameterError(f"{wanted}; got {kind!r:.60} in {entry!r:.100}.{did_you_mean(kind, FIELDS)}")
         return codec.decode(Features, settings)
 
     def save(self, path: str | Path) -> None:

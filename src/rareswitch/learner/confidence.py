@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 from rareswitch.core import LARGEST_SCALE, number
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
-from rareswitch.learner.grids import StaticGrid, as_grid, geometric_grid, paper_grid
+from rareswitch.learner.grids import POLICIES, StaticGrid, as_grid, geometric_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModel, SumsRule
 from rareswitch.learner.settings import count, real, setting, setting_metadata
@@ -161,8 +161,6 @@ def _net(epsilon: float, dim: int, estimates: int, delta: float) -> float:
     return math.sqrt(2.0 * logarithm) / (1.0 - epsilon)
 
 
-#: Batches of a stale learner.
-USUAL_UPDATES = 8
 #: Settings on which all intervals depend.
 OF_INTERVALS = ("dim", "horizon", "delta", "noise", "norm", "ridge")
 
@@ -258,9 +256,7 @@ class StaleLearner(GridLearner):
     regret: ClassVar[str] = "none"
 
     def default_grid(self) -> StaticGrid:
-        return geometric_grid(
-            self.horizon, min(self.horizon, USUAL_UPDATES) if self.policies is None else self.policies
-        )
+        return geometric_grid(self.horizon, min(self.horizon, POLICIES) if self.policies is None else self.policies)
 
 
 @dataclass(frozen=True, kw_only=True)

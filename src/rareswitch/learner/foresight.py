@@ -48,7 +48,7 @@ from rareswitch.errors import BatchError, ParameterError, UnsuitableError
 from rareswitch.learner.batched import batch_elimination
 from rareswitch.learner.clocks import Clock
 from rareswitch.learner.confidence import LEAST_DELTA, Intervals, SelfNormalized, independent_intervals
-from rareswitch.learner.grids import PER_FEATURE, GrowingGrid, StaticGrid, as_grid, geometric_grid
+from rareswitch.learner.grids import PER_FEATURE, POLICIES, GrowingGrid, StaticGrid, as_grid, geometric_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.reserve import Reserve
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
@@ -58,8 +58,6 @@ from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws
 
 __all__ = ["Foresight", "certified_cost"]
 
-#: Policies where the horizon is known.
-POLICIES = 8
 #: Decisions of the first batch where the horizon is not known, or 4d if that is more.
 FIRST = 30
 #: The default grid counts a policy that was learned from t decisions at this share of the model's cost.
@@ -234,46 +232,6 @@ def default_grid(dim: int, horizon: int, policies: int) -> StaticGrid:
     return geometric_grid(horizon, policies, first=max(1, min(first, horizon // 2, horizon - policies + 1)))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Models:
-    """What a linear and a logistic model say of θ, and which of the two is believed.
-
-    Rewards of 0 and 1 are clicks. The logistic model is believed as soon as batches that neither had seen were likelier
-    by it; of the first batch, in which clicks may be few, a line errs less.
-    """
-
-    linear: Posterior
-    #: (d,) or (d + 1,) the estimate of the linear model, and its level if it has one.
-    linear_point: FloatArray
-    #: None where rewards are no clicks.
-    logistic: Posterior | None
-    #: (2,) log-likelihood of all batches but the first, each by the models of those before it: logistic, linear.
-    held_out: FloatArray
-    only_logistic: bool
-
-    @property
-    def chosen(self) -> Posterior:
-        """What is believed."""
-        if self.logistic is None or (self.held_out[1] >= self.held_out[0] and not self.only_logistic):
-            return self.linear
-        return self.logistic
-
-    @property
-    def rule_state(self) -> dict[str, FloatArray]:
-        """What a state keeps, so that the next batch can be expanded and held against both models."""
-        if self.logistic is None or self.logistic.link is None:
-            return {}
-        return {LOGISTIC: self.logistic.link.point, LINEAR: self.linear_point, HELD_OUT: self.held_out}
-
-    @property
-    def note(self) -> Note:
-        """Which model is believed, and by how much it explained held-out batches better."""
-        if self.logistic is None:
-            return {}
-        logistic = self.chosen is self.logistic
-        return {"link": "logistic" if logistic else "linear", "held_out": float(self.held_out[0] - self.held_out[1])}
-
-
 @dataclass(frozen=True, eq=False)
 class PlannedExploration(Rule):
     """Draws around the estimate, as far apart as the look-ahead finds best, with a floor of designed exploration."""
@@ -308,13 +266,12 @@ class PlannedExploration(Rule):
     def next(self, ended: BatchEnd) -> NewPolicy:
         settings = self.settings
         batches = faded(ended.by_batch, settings.discount) or [ended.batch.stats[0]]
-        models = self.models(ended, batches)
-        belief = models.chosen
+        belief, rule_state, which = self.models(ended, batches)
         if belief.noise == 0.0 or ended.sums[0].all_alike:  # there is nothing to tell arms apart by
             return NewPolicy(replace(ended.state.policy, sampler=GOptimal(tol=1.0)))
         before = self.believed(ended, belief)
         evidence = NOTHING if before is None else self.evidence(ended, before, belief)
-        note = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0, **models.note}
+        note = {"update": ended.state.policies, "noise": belief.noise, "scale": 0.0, **which}
         note |= self.outcome(ended, belief, evidence)
         belief = replace(belief, noise=belief.noise * math.sqrt(evidence.widening))
         scale, share = 0.0, LAST_SHARE * settings.design_share
@@ -357,27 +314,38 @@ class PlannedExploration(Rule):
         if eliminations and ended.batch.sample is not None:
             most = certified_cost(policy, within_memory(ended.batch.sample.sets))
             note |= {} if most is None else {"certificate": most * (1.0 if belief.link is None else STEEPEST)}
-        return NewPolicy(policy, rule_state=models.rule_state, note=note)
+        return NewPolicy(policy, rule_state=rule_state, note=note)
 
-    def models(self, ended: BatchEnd, batches: list[Stats]) -> Models:
-        """What the batches so far say of θ, by a linear model and, where rewards are clicks, by a logistic one."""
+    def models(
+        self, ended: BatchEnd, batches: list[Stats]
+    ) -> tuple[Posterior, dict[str, FloatArray], dict[str, str | float]]:
+        """What is believed of θ; what a state keeps, so that both models are held against the next batch; a note.
+
+        Rewards of 0 and 1 are clicks. The logistic model is believed as soon as batches that neither had seen were
+        likelier by it; of the first batch, in which clicks may be few, a line errs less.
+        """
         settings, total = self.settings, reduce(add, batches)
         linear = self.line(total)
-        logistic = logistic_posterior(batches, intercept=settings.has_level) if settings.may_be_logistic else None
-        held_out = np.array(ended.state.rule_state.get(HELD_OUT, np.zeros(2)))
-        batch, point = ended.batch.stats[0].expansion, linear.estimate
+        clicks = logistic_posterior(batches, intercept=settings.has_level) if settings.may_be_logistic else None
+        if clicks is None or clicks.link is None:
+            return linear, {}, {}
+        point, held_out = linear.estimate, np.array(ended.state.rule_state.get(HELD_OUT, np.zeros(2)))
+        batch = ended.batch.stats[0].expansion
         if batch is not None and len(batch.held_out):
             held_out = held_out * settings.discount + batch.held_out
         if settings.has_level:
             plain = total.shifted(0.0)
             level = float(plain.moment[-1] - plain.gram[-1, :-1] @ point) / float(plain.gram[-1, -1])
             point = np.append(point, level)
-        only = settings.rewards == "binary"
-        return Models(linear=linear, linear_point=point, logistic=logistic, held_out=held_out, only_logistic=only)
+        likelier = settings.rewards == "binary" or bool(held_out[0] > held_out[1])
+        note = {"link": "logistic" if likelier else "linear", "held_out": float(held_out[0] - held_out[1])}
+        rule_state = {LOGISTIC: clicks.link.point, LINEAR: point, HELD_OUT: held_out}
+        return clicks if likelier else linear, rule_state, note
 
     def believed(self, ended: BatchEnd, belief: Posterior) -> Posterior | None:
         """What was believed before the batch; None where too little was known, or the batch tells nothing of it."""
-        (batch,), earlier = ended.batch.stats, self.earlier(ended)
+        # the batches before this one, as they would have been with rewards that came late
+        (batch,), earlier = ended.batch.stats, faded(ended.by_batch[:-1], self.settings.discount)
         total = reduce(add, earlier, Stats.zero(batch.dim))
         if batch.count < 2 or total.count <= total.dim + 1:  # with fewer rewards not even the noise is known
             return None
@@ -396,10 +364,6 @@ class PlannedExploration(Rule):
             return innovation(before, batch.gram, batch.moment, noise=belief.noise)
         assert batch.expansion is not None
         return innovation(before, batch.expansion.curvature, batch.expansion.moment, noise=1.0)
-
-    def earlier(self, ended: BatchEnd) -> list[Stats]:
-        """The sums of the batches before this one, as they would have been with rewards that came late."""
-        return faded(ended.by_batch[:-1], self.settings.discount)
 
     def line(self, stats: Stats) -> Posterior:
         """What a linear model believes of sums."""

@@ -14,13 +14,15 @@ from rareswitch.core import kind, number, whole
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Clock, ToTheHorizon
 
-__all__ = ["PER_FEATURE", "AdaptiveGrid", "Forecast", "StaticGrid", "geometric_grid", "loglog_batches"]
+__all__ = ["PER_FEATURE", "POLICIES", "AdaptiveGrid", "Forecast", "StaticGrid", "geometric_grid", "loglog_batches"]
 __all__ += ["paper_design_grid", "paper_grid", "warm_start", "whole_ends"]
 
 #: c: a policy that was learned from n decisions costs c·d/n of what uniform exploration does, and as much as that up to
 #: c·d of them. With 2 the model says of weekly updates, of a day's gap and of never updating what was measured in six
 #: worlds, within a tenth.
 PER_FEATURE = 2.0
+#: Policies of a run where nobody says how many.
+POLICIES = 8
 #: Of a grid that is made of a number: more would take long to plan, and are no longer rare.
 MOST_UPDATES = 10_000
 #: Stands for an :class:`AdaptiveGrid` to the learner's horizon, on the command line and in files.

@@ -10,7 +10,7 @@ import numpy as np
 
 from rareswitch.core import finite_array, number, whole
 from rareswitch.errors import ParameterError, several
-from rareswitch.learner import PER_FEATURE, Learner
+from rareswitch.learner import PER_FEATURE, POLICIES, Learner
 from rareswitch.planning.regret_model import RegretCurve, best_ends
 from rareswitch.planning.schedule import OUTLOOK, Due, End, Progress, Schedule, Wait
 from rareswitch.planning.times import (
@@ -31,8 +31,6 @@ __all__ = ["AfterCounts", "BestSchedule", "LearnerSchedule", "Manual", "Periodic
 _DAYS = {"day": 1, "week": 7}
 #: The shortest period in seconds.
 _SHORTEST_PERIOD = 60.0
-#: Policies, where neither the schedule nor the learner says how many.
-POLICIES = 8
 #: Seconds by which a week between meetings may be shorter than seven days: clocks change.
 _CLOCKS = 3601.0
 #: The least decisions in the rest of a run for which something is planned.

@@ -73,7 +73,7 @@ def test_the_example_of_the_documentation_can_be_read(tmp_path: Path) -> None:
         ("levels =", "level =", r"the category 'device' has no setting 'level'.*Did you mean 'levels'\?"),
         ("spare_arms = 1", "spare_arm = 1", r"arms has no setting 'spare_arm'.*Did you mean 'spare_arms'\?"),
         ("extra =", "extras =", r"features has no setting 'extras'.*Did you mean 'extra'\?"),
-        ('kind = "number"', 'kind = "numbers"', "kind of a field must be one of number, log"),
+        ('kind = "number"', 'kind = "numbers"', r"there is no kind 'numbers'\. Did you mean 'number'\?"),
         ('levels = ["ios", "web"]', "", "the category 'device' needs the setting 'levels'"),
         ('name = "price"', "", "needs the setting 'name'"),
         ("scale = 5", "scale = nan", "scale of the field 'price'"),
