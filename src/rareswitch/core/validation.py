@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,17 +59,8 @@ class Sets(NamedTuple):
         return Sets(self.contexts[which], self.available[which], False, named)
 
 
-class HasSets(Protocol):
-    """Anything that holds context sets (n, K, d) and their mask (n, K)."""
-
-    @property
-    def contexts(self) -> FloatArray: ...
-    @property
-    def available(self) -> BoolArray: ...
-
-
 #: What :func:`context_sets` takes, which refuses all else.
-SetsLike: TypeAlias = ArrayLike | HasSets
+SetsLike: TypeAlias = "ArrayLike | Sets | ContextSets"
 
 
 def sets_of(dim: int, contexts: SetsLike, available: ArrayLike | None = None) -> Sets:
@@ -83,18 +74,18 @@ def sets_of(dim: int, contexts: SetsLike, available: ArrayLike | None = None) ->
 def context_sets(contexts: Any, available: ArrayLike | None = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of available arms (n, K) or (K,).
 
-    Anything that has ``contexts`` and ``available`` is taken apart. What this function returned can be given again, in
-    place of contexts and mask, and is not checked twice.
+    What this function returned, and context sets, can be given in place of contexts and mask; they are not checked
+    again.
 
     >>> context_sets([[1.0, 0.0], [0.0, 1.0]]).contexts.shape
     (1, 2, 2)
     """
     if type(contexts) is Sets and available is None:  # checked already
         return contexts
-    if type(contexts) is not np.ndarray and hasattr(contexts, "contexts") and hasattr(contexts, "available"):
+    if isinstance(contexts, (Sets, ContextSets)):
         if available is not None:
             raise ShapeError(f"{type(contexts).__name__} holds a mask already; pass contexts.contexts to give another.")
-        contexts, available = contexts.contexts, contexts.available
+        return Sets(contexts.contexts, contexts.available, False)
     array = finite_array("contexts", contexts)
     single = array.ndim == 2
     if single:
