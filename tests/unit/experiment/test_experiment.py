@@ -226,56 +226,67 @@ def test_what_is_no_reward_is_refused(value: Any) -> None:
     assert trial.audit("r").rewards == {"": 0.25}
 
 
-def test_rewards_are_summed_by_their_events() -> None:
-    trial = begun(rewards=Rewards(several="sum"))
-    play_ids = list(range(12))
-    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=play_ids, now=0.0)
-    with pytest.raises(ParameterError, match="event must be given"):
-        trial.reward(0, 1.0)
-    for number in play_ids:
-        for event, value in (("order-1", 0.1), ("order-2", 0.2), ("order-1", 0.1)):
-            trial.reward(number, value * (1 + number), event=event)
-    assert trial.audit(3).rewards == pytest.approx({"order-1": 0.4, "order-2": 0.8})
-    trial.advance(now=1.0)
-    assert earned(trial) == pytest.approx(0.3 * sum(1 + number for number in play_ids))
+#: How rewards count; those of decisions 0 to 11, of the time 0, and 12 to 19, of 950: number, value, when and event;
+#: decisions learned from, waiting, expired and clipped at the time 1000; and what those learned from earned.
+REWARDED: dict[str, tuple[dict[str, Any], list[Any], tuple[int, ...], float]] = {
+    "a window makes decisions wait, and late rewards expire": (
+        {"window": "100s"},
+        [(k, 0.1 * k, 500.0 if k == 0 else 50.0 if k < 12 else 960.0, None) for k in range(20)],
+        (11, 8, 1, 0),
+        6.6,
+    ),
+    "a default stands for rewards that never come, or too late": (
+        {"window": "100s", "default": 0},
+        [(0, 1.0, 50.0, None), (1, 1.0, 50.0, None), (2, 1.0, 50.0, None), (3, 1.0, 200.0, None)],
+        (12, 8, 0, 0),
+        3.0,
+    ),
+    "rewards are clipped": (
+        {"clip": (-1, 2)},
+        [(k, value, 0.0, None) for k, value in enumerate([0.5, 90.0, -3.0, 2.0, -1.0, 0.25])],
+        (6, 0, 0, 2),
+        0.5 + 2.0 - 1.0 + 2.0 - 1.0 + 0.25,
+    ),
+    "sums are clipped, and not their parts": (
+        {"several": "sum", "clip": (0, 1)},
+        [(k, value, 0.0, event) for k in range(12) for event, value in (("in", 1.75), ("back", -0.7 - 0.1 * k))],
+        (12, 0, 0, 2),
+        float(np.clip(1.05 - 0.1 * np.arange(12), 0.0, 1.0).sum()),
+    ),
+    "rewards are summed by their events, each once": (
+        {"several": "sum"},
+        [(k, 0.1 * (1 + k), 0.0, event) for k in range(12) for event in ("order-1", "order-2", "order-1")],
+        (12, 0, 0, 0),
+        0.2 * 78,
+    ),
+    "of summed rewards those within the window count, and of decision 0 all are late": (
+        {"several": "sum", "window": "100s"},
+        [(k, 0.1 * k - 0.2, 90.0, "a") for k in range(1, 12)] + [(k, 4.0, 150.0, "b") for k in range(12)],
+        (11, 8, 1, 0),
+        float((0.1 * np.arange(1, 12) - 0.2).sum()),
+    ),
+}
 
 
-def test_a_window_makes_decisions_wait_and_late_rewards_expire() -> None:
-    trial = begun(rewards=Rewards(window=timedelta(seconds=100)))
-    rounds = WORLD.draw(20, seed=7)
-    trial.decide_many(rounds.contexts[:12], ids=list(range(12)), now=0.0)
-    trial.decide_many(rounds.contexts[12:], ids=list(range(12, 20)), now=950.0)
-    for number in range(20):
-        trial.reward(number, 0.1 * number, now=500.0 if number == 0 else 960.0 if number > 11 else 50.0)
-    assert trial.status(now=1000.0).waiting == 8
+@pytest.mark.parametrize("case", REWARDED)
+def test_rewards_count_as_they_were_described(case: str) -> None:
+    settings, paid, counts, total = REWARDED[case]
+    trial, sets = begun(rewards=Rewards(**settings)), WORLD.draw(20, seed=7).contexts
+    trial.decide_many(sets[:12], ids=range(12), now=0.0)
+    if "window" in settings:
+        trial.decide_many(sets[12:], ids=range(12, 20), now=950.0)
+    for number, value, moment, event in paid:
+        trial.reward(number, value, event=event, now=moment)
+    assert trial.status(now=1000.0).waiting == counts[1]
     outcome = trial.advance(now=1000.0)
-    assert (outcome.decided, outcome.learned, outcome.waiting, outcome.expired) == (20, 11, 8, 1)
-
-
-def test_rewards_are_clipped_when_they_are_learned_from_and_kept_as_they_came() -> None:
-    trial = begun(rewards=Rewards(clip=(-1, 2)))
-    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
-    values = [0.5, 90.0, -3.0, 2.0, -1.0, 0.0, 1.0, 1.5, 0.25, 0.75, -0.5, 1.25]
-    trial.reward_many(list(range(12)), values, now=0.0)
-    outcome = trial.advance(now=1.0)
-    assert earned(trial) == pytest.approx(sum(min(max(value, -1.0), 2.0) for value in values))
-    assert (outcome.learned, outcome.clipped) == (12, 2)
-    assert "2 clipped." in str(outcome)
-    assert trial.audit(1).rewards == {"": 90.0}
-    assert (trial.status(now=1.0).clipped, "2 rewards clipped by updates" in str(trial.status(now=1.0))) == (2, True)
-    assert Description.from_plain(json.loads(trial.description.to_text())).rewards == Rewards(clip=(-1, 2))
-    assert not begun().status(now=1.0).clipped
-
-
-def test_sums_are_clipped_and_not_their_parts() -> None:
-    trial = begun(rewards=Rewards(several="sum", clip=(0, 1)))
-    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
-    for number in range(12):
-        trial.reward(number, 1.75, event="order", now=0.0)
-        trial.reward(number, -0.1 * number - 0.7, event="refund", now=0.0)
-    trial.advance(now=1.0)
-    sums = 1.75 - 0.7 - 0.1 * np.arange(12)
-    assert earned(trial) == pytest.approx(np.clip(sums, 0.0, 1.0).sum())
+    assert (outcome.learned, outcome.waiting, outcome.expired, outcome.clipped) == counts
+    assert earned(trial) == pytest.approx(total)
+    assert trial.status(now=1000.0).clipped == counts[-1]
+    assert (f"{counts[-1]} clipped" in str(outcome)) == (counts[-1] > 0)
+    assert sum(trial.audit(1).rewards.values()) == pytest.approx(
+        sum({event: value for number, value, _, event in paid if number == 1}.values())
+    )  # as they came
+    assert Description.from_plain(json.loads(trial.description.to_text())).rewards == trial.description.rewards
 
 
 @pytest.mark.parametrize(
@@ -294,18 +305,6 @@ def test_sums_are_clipped_and_not_their_parts() -> None:
 def test_rewards_that_do_not_fit_together_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         Rewards(**settings)
-
-
-def test_a_default_stands_for_rewards_that_never_come() -> None:
-    trial = begun(rewards=Rewards(window="100s", default=0))
-    rounds = WORLD.draw(20, seed=7)
-    trial.decide_many(rounds.contexts[:12], ids=list(range(12)), now=0.0)
-    trial.decide_many(rounds.contexts[12:], ids=list(range(12, 20)), now=950.0)
-    trial.reward_many([0, 1, 2], [1.0, 1.0, 1.0], now=50.0)
-    trial.reward(3, 1.0, now=200.0)  # too late
-    outcome = trial.advance(now=1000.0)
-    assert (outcome.decided, outcome.learned, outcome.waiting, outcome.expired) == (20, 12, 8, 0)
-    assert earned(trial) == pytest.approx(3.0)
 
 
 def test_late_rewards_are_learned_from_at_the_next_update() -> None:
@@ -453,18 +452,6 @@ def test_status_tells_all_of_it() -> None:
     assert "5 decisions with an open attribution window" in text
     assert "Rewards: one per decision, 1-day window, missing = 0." in text
     json.dumps(status.as_dict())
-
-
-def test_of_summed_rewards_those_within_the_window_count() -> None:
-    trial = begun(rewards=Rewards(window="100s", several="sum"))
-    trial.decide_many(WORLD.draw(12, seed=7).contexts, ids=list(range(12)), now=0.0)
-    for number in range(12):
-        for event, value, moment in (("a", 0.1 * number, 50.0), ("b", -0.2, 90.0), ("c", 4.0, 150.0)):
-            if number or event == "c":  # of the first one, all come late
-                trial.reward(number, value, event=event, now=moment)
-    outcome = trial.advance(now=200.0)
-    assert (outcome.learned, outcome.expired) == (11, 1)
-    assert earned(trial) == pytest.approx(sum(0.1 * number - 0.2 for number in range(1, 12)))
 
 
 def test_status_is_of_one_moment_although_a_policy_is_published_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
