@@ -15,6 +15,7 @@ from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
+from reference import trials
 from reference.rows import STORES
 
 pytestmark = pytest.mark.usefixtures("short_plans")
@@ -39,10 +40,7 @@ def begin(request: pytest.FixtureRequest, store_url: Callable[[str], str]) -> Be
 
 
 def play(trial: Experiment, first: int, stop: int, world: World = WORLD) -> None:
-    rounds, ids = world.draw(stop - first, seed=7, first=first), list(range(first, stop))
-    choices = trial.decide_many(rounds.contexts, ids=ids, now=0.0)
-    means = rounds.means[np.arange(len(ids)), [choice.arm for choice in choices]]
-    trial.reward_many(ids, world.rewards(means, seed=7, first=first).tolist(), now=0.0)
+    trials.play(trial, world, first, stop - first)
 
 
 @pytest.mark.parametrize("world", [WORLD, CLICKS], ids=["linear", "clicks"])

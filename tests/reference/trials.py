@@ -1,13 +1,33 @@
 """Experiments that are played in a world: the same decisions and rewards for the same seed."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rareswitch.experiment import Advance, Experiment
-from rareswitch.lab.worlds import make_world
+from rareswitch.lab.worlds import World, make_world
 
 ARMS = 5
+
+
+def play(
+    trial: Experiment,
+    world: World,
+    first: int,
+    count: int,
+    *,
+    seed: int = 7,
+    now: float = 0.0,
+    paid: Callable[[Any, Any], Any] | None = None,
+    **more: Any,
+) -> None:
+    """Decisions number ``first`` and following, with rewards; ``paid`` makes them of ids and what the world pays."""
+    rounds, ids = world.draw(count, seed=seed, first=first), np.arange(first, first + count)
+    choices = trial.decide_many(rounds.contexts, ids=ids.tolist(), now=now, **more)
+    means = rounds.means[np.arange(count), [int(choice.arm) for choice in choices]]
+    rewards = world.rewards(means, seed=seed, first=first)
+    trial.reward_many(ids.tolist(), (rewards if paid is None else paid(ids, rewards)).tolist(), now=now)
 
 
 def play_batch(trial: Experiment, *, count: int | None = None, env: str = "gaussian", seed: int = 1) -> None:
@@ -16,10 +36,7 @@ def play_batch(trial: Experiment, *, count: int | None = None, env: str = "gauss
     first = sum(one.decisions for one in trial.store.counts())
     count = planned(trial) if count is None else count
     world = make_world(env, dim=trial.description.learner.dim, arms=ARMS, noise=0.5)
-    rounds, ids = world.draw(count, seed=seed, first=first), list(range(first, first + count))
-    places = [int(choice.arm) for choice in trial.decide_many(rounds.contexts, ids=ids, now=float(state.number))]
-    rewards = world.rewards(rounds.means[np.arange(count), places], seed=seed, first=first)
-    trial.reward_many(ids, rewards.tolist(), now=float(state.number))
+    play(trial, world, first, count, seed=seed, now=float(state.number))
 
 
 def planned(trial: Experiment) -> int:

@@ -17,6 +17,7 @@ from rareswitch.evaluation import RULES as KNOWN_RULES
 from rareswitch.experiment import create, open_experiment
 from rareswitch.log import write
 from rareswitch.policy import save_policy
+from reference.commands import done, refused
 
 HERE = ("spring.db", "banner")
 ROWS = 900
@@ -52,27 +53,13 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
 
 
-def done(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
-    assert main(("evaluate", *arguments)) == status
-    captured = capsys.readouterr()
-    assert [line for line in captured.err.splitlines() if "compiling kernels" not in line] == []
-    return captured.out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(("evaluate", *arguments)) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return captured.err
-
-
 def test_names_are_those_of_the_library() -> None:
     assert ESTIMATORS == KNOWN_ESTIMATORS
     assert RULES == KNOWN_RULES
 
 
 def test_of_an_experiment_the_lift_comes_first_then_what_is_usual(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = done(capsys, *HERE).splitlines()
+    lines = done(capsys, "evaluate", *HERE).splitlines()
     assert lines[0].startswith("Lift over the baseline so far: ")
     assert max(map(len, lines)) <= 100
     names = [line.split("  ")[0] for line in lines]
@@ -87,7 +74,7 @@ def test_candidates_are_named_by_what_was_asked_for(capsys: pytest.CaptureFixtur
     assert main(["experiment", "export", *HERE, "--policy", str(policy), "--quiet"]) == 0
     capsys.readouterr()
     asked = ("--version", "1", "2", "--always", "a", "b", "--rule", "logged", "--policy", str(policy))
-    found = json.loads(done(capsys, *HERE, *asked, "--json"))
+    found = json.loads(done(capsys, "evaluate", *HERE, *asked, "--json"))
     names = [value["candidate"] for value in found["values"]]
     assert names == ["logged", "always a", "always b", "policy 1", "policy 2", "mine"]
     second, mine = found["values"][-2:]
@@ -100,8 +87,8 @@ def test_candidates_are_named_by_what_was_asked_for(capsys: pytest.CaptureFixtur
 def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["experiment", "export", *HERE, "--out", str(tmp_path / "parts"), "--quiet"]) == 0
     capsys.readouterr()
-    own = json.loads(done(capsys, *HERE, "--rule", "uniform", "--json"))
-    log = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json"))
+    own = json.loads(done(capsys, "evaluate", *HERE, "--rule", "uniform", "--json"))
+    log = json.loads(done(capsys, "evaluate", f"{tmp_path}/parts/*.parquet", "--json"))
     assert log["values"][0]["others"]["ips"]["value"] == pytest.approx(own["values"][0]["others"]["ips"]["value"])
     assert log["decisions"] == own["decisions"] == 2 * ROWS
     policies = []
@@ -109,22 +96,24 @@ def test_a_parquet_log_says_what_its_experiment_says(capsys: pytest.CaptureFixtu
         for number, policy in enumerate(trial.policies, 1):
             policies.append(str(tmp_path / f"{number}.policy"))
             save_policy(policy, policies[-1])
-    exact = json.loads(done(capsys, f"{tmp_path}/parts/*.parquet", "--json", "--behavior-policy", *policies))
+    exact = json.loads(
+        done(capsys, "evaluate", f"{tmp_path}/parts/*.parquet", "--json", "--behavior-policy", *policies)
+    )
     assert exact["values"][0]["overlap"]["unsupported"] == own["values"][0]["overlap"]["unsupported"] is not None
 
 
 def test_what_a_log_cannot_answer_has_a_status_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    text = done(capsys, "certain.csv", "--always", "blue", status=3)
+    text = done(capsys, "evaluate", "certain.csv", "--always", "blue", status=3)
     assert "Not identifiable, always blue:" in text
     assert "with min_propensity=0.05 about" in text
-    assert "Not identifiable, always grey:" in done(capsys, *HERE, "--always", "grey", status=3)
-    assert "not identifiable" not in done(capsys, "certain.csv", "--rule", "logged")
-    assert json.loads(done(capsys, "certain.csv", "--json", status=3))["values"][0]["interval"] is None
+    assert "Not identifiable, always grey:" in done(capsys, "evaluate", *HERE, "--always", "grey", status=3)
+    assert "not identifiable" not in done(capsys, "evaluate", "certain.csv", "--rule", "logged")
+    assert json.loads(done(capsys, "evaluate", "certain.csv", "--json", status=3))["values"][0]["interval"] is None
 
 
 def test_options_reach_the_estimate(capsys: pytest.CaptureFixture[str]) -> None:
     def of(*options: str) -> Any:
-        return json.loads(done(capsys, "log.csv", "--always", "blue", "--json", *options))["values"][0]
+        return json.loads(done(capsys, "evaluate", "log.csv", "--always", "blue", "--json", *options))["values"][0]
 
     usual = of()
     assert usual["estimator"] == "dr"
@@ -141,20 +130,26 @@ def test_options_reach_the_estimate(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_batches_and_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     picture = tmp_path / "picture.png"
-    out = done(capsys, *HERE, "--batches", "--plot", str(picture))
+    out = done(capsys, "evaluate", *HERE, "--batches", "--plot", str(picture))
     assert "uniform, by batch" in out
     assert out.endswith(f"picture written to {picture}\n")
     assert picture.stat().st_size > 10_000
 
 
 def test_what_makes_no_sense_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--version is the number of a policy of an experiment" in refused(capsys, "log.csv", "--version", "1")
-    assert "--version must be a policy of banner, from 1 to 2; got 3." in refused(capsys, *HERE, "--version", "3")
-    assert "--key-file is for an experiment" in refused(capsys, "log.csv", "--key-file", "key")
-    assert "missing.policy: cannot be read" in refused(capsys, "log.csv", "--policy", "missing.policy")
-    assert "an experiment has its policies" in refused(capsys, *HERE, "--behavior-policy", "log.csv")
-    assert "a picture's name must end" in refused(capsys, "log.csv", "--plot", "picture")
-    assert "bounds must hold for all rewards" in refused(capsys, "log.csv", "--anytime", "--bounds", "0", "0.5")
+    assert "--version is the number of a policy of an experiment" in refused(
+        capsys, "evaluate", "log.csv", "--version", "1"
+    )
+    assert "--version must be a policy of banner, from 1 to 2; got 3." in refused(
+        capsys, "evaluate", *HERE, "--version", "3"
+    )
+    assert "--key-file is for an experiment" in refused(capsys, "evaluate", "log.csv", "--key-file", "key")
+    assert "missing.policy: cannot be read" in refused(capsys, "evaluate", "log.csv", "--policy", "missing.policy")
+    assert "an experiment has its policies" in refused(capsys, "evaluate", *HERE, "--behavior-policy", "log.csv")
+    assert "a picture's name must end" in refused(capsys, "evaluate", "log.csv", "--plot", "picture")
+    assert "bounds must hold for all rewards" in refused(
+        capsys, "evaluate", "log.csv", "--anytime", "--bounds", "0", "0.5"
+    )
 
 
 def test_wrong_options_are_refused_before_anything_is_loaded() -> None:

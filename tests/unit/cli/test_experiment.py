@@ -18,6 +18,7 @@ from rareswitch.experiment import open_experiment
 from rareswitch.features import Features
 from rareswitch.learner import LEARNERS, BatchLinUCBKW, Foresight, settings_of, takes
 from rareswitch.log import write
+from reference.commands import done, refused, said
 
 HERE = ("spring.db", "banner")
 CREATE = (
@@ -31,27 +32,6 @@ SET = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def said(errors: str) -> list[str]:
-    """Lines besides the one that a fresh machine shows."""
-    return [line for line in errors.splitlines() if "compiling kernels" not in line]
-
-
-def done(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
-    assert main(arguments) == status
-    captured = capsys.readouterr()
-    assert said(captured.err) == []
-    return captured.out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    (line,) = said(captured.err)
-    assert line.startswith("rareswitch: error: ")
-    return line
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:

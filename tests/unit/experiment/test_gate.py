@@ -23,6 +23,7 @@ from rareswitch.lab.worlds import make_world
 from rareswitch.log import HeldOut
 from rareswitch.planning import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
+from reference import trials
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
@@ -34,15 +35,9 @@ def begun(**more: Any) -> Experiment:
     return create("memory:", "spring", **told | {"intercept": True} | more)
 
 
-def play(
-    trial: Experiment, count: int = BATCH, *, paid: Callable[[Any, Any], Any] | None = None, now: float = 0.0
-) -> None:
-    """Decisions with rewards; ``paid`` makes the rewards of ids and of what the world pays."""
-    first = sum(one.decisions for one in trial.store.counts())
-    rounds, ids = WORLD.draw(count, seed=7, first=first), np.arange(first, first + count)
-    arms = [choice.arm for choice in trial.decide_many(rounds.contexts, ids=ids.tolist(), now=now)]
-    rewards = WORLD.rewards(rounds.means[np.arange(count), arms], seed=7, first=first)
-    trial.reward_many(ids.tolist(), (rewards if paid is None else paid(ids, rewards)).tolist(), now=now)
+def play(trial: Experiment, count: int = BATCH, **more: Any) -> None:
+    """The next decisions, with rewards."""
+    trials.play(trial, WORLD, sum(one.decisions for one in trial.store.counts()), count, **more)
 
 
 def poisoned(ids: Any, rewards: Any) -> Any:

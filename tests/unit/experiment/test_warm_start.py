@@ -21,6 +21,7 @@ from rareswitch.log import summarize_source, write
 from rareswitch.planning import known_regret
 from rareswitch.policy import MinPropensity, new_key
 from reference.loop import BEGIN_WITH_LOGS
+from reference.trials import play
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS, ROWS = 3, 4, 600
@@ -146,20 +147,13 @@ def test_what_a_log_must_have() -> None:
         create("memory:", "spring", dim=DIM, warm_start=log, **proved)
 
 
-def played_on(trial: Any, first: int, count: int, **more: Any) -> None:
-    drawn = WORLD.draw(count, seed=7, first=first)
-    made = trial.decide_many(drawn.contexts, ids=range(first, first + count), **more)
-    means = drawn.means[np.arange(count), [one.arm for one in made]]
-    trial.reward_many(range(first, first + count), WORLD.rewards(means, seed=7, first=first))
-
-
 def test_an_experiment_begins_with_a_log(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     log = log_of(7, estimated="arm frequencies")
     trial = create(url, "spring", dim=DIM, policies=3, horizon=300, seed=1, warm_start=log)
     for k in range(2):
         assert len(trial.versions) == k + 1
-        played_on(trial, 60 * k, 60)
+        play(trial, WORLD, 60 * k, 60)
         assert trial.advance(force=True).made
     found = trial.verify()
     assert found.holds
@@ -182,7 +176,7 @@ def test_an_experiment_begins_with_a_log(tmp_path: Path) -> None:
 
 def test_an_experiment_that_lost_its_log_is_not_learned_again() -> None:
     trial = create("memory:", "spring", dim=DIM, seed=1, warm_start=log_of(7))
-    played_on(trial, 0, 60)
+    play(trial, WORLD, 0, 60)
     trial.advance(force=True)
     one, *rest = trial.versions
     lost = type(one)(one.row._replace(summaries=b""), one.experiment, None)
@@ -209,9 +203,9 @@ def test_files_and_other_experiments_of_the_same_features(tmp_path: Path) -> Non
 
 def test_another_experiment_is_a_log(tmp_path: Path) -> None:
     first = create(f"sqlite:///{tmp_path}/a.db", "first", dim=DIM, policies=3, horizon=500, seed=1)
-    played_on(first, 0, 100)
+    play(first, WORLD, 0, 100)
     first.advance(force=True)
-    played_on(first, 100, 100)
+    play(first, WORLD, 100, 100)
     trial = create("memory:", "spring", dim=DIM, seed=1, warm_start=first)
     assert trial.status().warm_start == WarmStart(decisions=200, rewarded=200)
     (sums,) = trial.versions[0].state.sums
@@ -223,7 +217,7 @@ def test_another_experiment_is_a_log(tmp_path: Path) -> None:
 def test_a_baseline_is_kept_and_not_played() -> None:
     trial = create("memory:", "spring", dim=DIM, baseline=True, warm_start=log_of(7), seed=1)
     assert not trial.policy.needs_baseline
-    played_on(trial, 0, 30, baseline=[3] * 30)
+    play(trial, WORLD, 0, 30, baseline=[3] * 30)
     trial.decide(WORLD.draw(1, seed=7, first=50).contexts[0], id="without")
     rows = [row for some in trial.store.rows(0, trial.store.marks()) for row, _ in some]
     assert [row.baseline for row in rows] == [3] * 30 + [None]
