@@ -1,6 +1,5 @@
 """Whether a decision is what its frozen policy decides, and whether what was learned once is learned again."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,30 +38,22 @@ def audit_decision(
     """Decide again, with the kept context set or with the request that is given again."""
     row, rewards = stored
     verdict: Literal["matches", "differs", "contexts needed", "other contexts"] = "contexts needed"
-    recomputed = None
-    vectors, names = None, None
+    policy, recomputed = version.policy, None
     if request is not None:
         if row.baseline is not None:
             request = replace(request, baselines=np.array([row.baseline]))
-        vectors, names, digest = request.identity(0)
-        if digest != row.digest:
-            verdict, vectors = "other contexts", None
+        if request.identity(0)[-1] != row.digest:
+            verdict, request = "other contexts", None
     elif row.contexts is not None:
-        vectors, names = np.frombuffer(row.contexts, dtype="<f8").reshape(-1, dim), row.names
-    min_propensity = version.policy.min_propensity
-    if min_propensity is not None and min_propensity.arms is not None and names is None:
-        vectors = None  # logs of servers need not name the arms, and without it the floor is not known
-    if vectors is not None:
-        words = keys_of_bytes(row.key, 1)
-        baseline = {} if row.baseline is None else {"baseline": np.array([row.baseline])}
-        protected = (
-            None
-            if min_propensity is None or names is None
-            else min_propensity.of_names([json.loads(names)], len(vectors))
-        )
-        again = version.policy.decide(vectors[None], ids=words, seed=seed, protected=protected, **baseline)
-        recomputed = int(again.arms[0]), float(again.propensities[0])
-        same = recomputed == (row.arm_index, row.propensity) and vectors[row.arm_index].tobytes() == row.features
+        request = Requests.of_rows([row], dim)
+    if policy.min_propensity is not None and policy.min_propensity.arms is not None:
+        # logs of servers need not name the arms, and without it the floor is not known
+        request = None if request is None or request.names is None else request
+    if request is not None:
+        again = request.decide(policy, seed)
+        recomputed = int(again.arms.reshape(-1)[0]), float(again.propensities.reshape(-1)[0])
+        chosen = request.sets.contexts[0, row.arm_index].tobytes()
+        same = recomputed == (row.arm_index, row.propensity) and chosen == row.features
         verdict = "matches" if same else "differs"
     return Audit(
         id=id,

@@ -6,13 +6,24 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, Sets, context_sets, key_bytes, sample_order
+from rareswitch.core import (
+    BoolArray,
+    ContextSets,
+    FloatArray,
+    IntArray,
+    KeyArray,
+    Sets,
+    context_sets,
+    key_bytes,
+    keys_of_bytes,
+    sample_order,
+)
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedArms, Record
 from rareswitch.planning import Moment, seconds_of
@@ -33,8 +44,8 @@ Arm: TypeAlias = str | float | None
 class Requests:
     """Some requests in canonical form: the available arms of each come first, in the order in which they were given."""
 
-    #: As they were given.
-    ids: Sequence[Id]
+    #: As they were given; their keys where they were stored.
+    ids: Sequence[Id] | KeyArray
     #: Context sets, or the single one of a single request.
     sets: Sets
     #: The ids of the available arms of each; None where arms have none.
@@ -47,6 +58,19 @@ class Requests:
     cautions: Sequence[Cautions]
     #: The records as they were encoded; None where there are no features.
     encoded: Encoded | None = None
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[DecisionRow], dim: int) -> Self:
+        """Those of decisions whose context sets are kept."""
+        vectors = [np.frombuffer(row.contexts or b"", dtype="<f8").reshape(-1, dim) for row in rows]
+        return cls(
+            ids=keys_of_bytes(b"".join(row.key for row in rows), len(rows)),
+            sets=context_sets(ContextSets.from_ragged(vectors)),
+            names=[tuple(json.loads(row.names or "null")) for row in rows] if all(row.names for row in rows) else None,
+            original=None,
+            baselines=np.array([-1 if row.baseline is None else row.baseline for row in rows]),
+            cautions=((),) * len(rows),
+        )
 
     def decide(self, policy: Policy, seed: int) -> Decisions:
         """What a policy decides."""

@@ -1,6 +1,5 @@
 """The update of an experiment: when it is made, what is frozen of it, what is learned, and how it is published."""
 
-import json
 import math
 import secrets
 import time
@@ -13,12 +12,13 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, keys_of_bytes
+from rareswitch.core import BoolArray, FloatArray
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import BatchError, ConflictError, FileFormatError, ParameterError, RareswitchError, StoreError
 from rareswitch.evaluation import labels_of, lift_of
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.gate import GROWTH, Gate, GateReport, gate_of, judge, linear_model
+from rareswitch.experiment.requests import Requests
 from rareswitch.experiment.results import (
     Advance,
     Coefficient,
@@ -136,36 +136,24 @@ class Update:
     def changes(self, state: State) -> PolicyChanges | None:
         """What the policy of a state would decide otherwise than the current one did, on a sample of its requests."""
         policy, learner = state.policy, self.description.learner
-        dim, number = self.description.learner.dim, self.current.number
-        keys = [key for key, _ in islice(self.store.sample(number, self.marks), SAMPLED)]
+        keys = [key for key, _ in islice(self.store.sample(self.current.number, self.marks), SAMPLED)]
         rows = [stored[0] for stored in self.store.find(keys) if stored is not None]
-        if not rows or (
-            policy.min_propensity is not None and policy.min_propensity.arms and not all(row.names for row in rows)
-        ):
+        if not rows:
             return None
-        sets = ContextSets.from_ragged([np.frombuffer(row.contexts or b"", "<f8").reshape(-1, dim) for row in rows])
-        names = [
-            [*map(str, range(len(row.contexts or b"") // (8 * dim)))] if row.names is None else json.loads(row.names)
-            for row in rows
-        ]
-        width, protected = sets.contexts.shape[1], policy.min_propensity
-        decided = policy.decide(
-            sets.contexts,
-            sets.available,
-            ids=keys_of_bytes(b"".join(row.key for row in rows), len(rows)),
-            seed=self.description.seed,
-            protected=None if protected is None else protected.of_names(names, width),
-            baseline=np.array([row.baseline for row in rows]) if policy.needs_baseline else None,
-        )
-        after = Counter(named[arm] for named, arm in zip(names, decided.arms.tolist(), strict=True))
-        before = Counter(named[row.arm_index] for named, row in zip(names, rows, strict=True))
-        shares = {arm: (before[arm] / len(rows), after[arm] / len(rows)) for arm in {*before, *after}}
+        requests = Requests.of_rows(rows, learner.dim)
+        if requests.names is None and policy.min_propensity is not None and policy.min_propensity.arms:
+            return None
+        contexts, decided = requests.sets.contexts, requests.decide(policy, self.description.seed)
         at = np.array([row.arm_index for row in rows])
+        before, after = (
+            Counter(str(requests.arm(k, arm)) for k, arm in enumerate(arms.tolist())) for arms in (at, decided.arms)
+        )
+        shares = {arm: (before[arm] / len(rows), after[arm] / len(rows)) for arm in {*before, *after}}
         moved = at != decided.arms
         gain: float | None = None
         coefficients: tuple[Coefficient, ...] = ()
         if learner.begins_with_logs and len(state.sums) == 1 and state.sums[0].count:
-            model = linear_model(learner, state)(sets.contexts)
+            model = linear_model(learner, state)(contexts)
             gain = float(np.mean(model[np.arange(len(rows)), decided.arms] - model[np.arange(len(rows)), at]))
             coefficients = coefficients_moved(learner, self.current.state, state, policy.features)
         return PolicyChanges(
@@ -173,7 +161,7 @@ class Update:
             share=float(moved.mean()),
             arms=dict(sorted(shares.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))),
             gain=gain,
-            groups=groups_moved(policy.features, sets.contexts[np.arange(len(rows)), at], moved),
+            groups=groups_moved(policy.features, contexts[np.arange(len(rows)), at], moved),
             coefficients=coefficients,
         )
 
