@@ -243,16 +243,18 @@ class Experiment:
             deferred=deferred,
         )
 
-    def probabilities(self, context: Asked, arms: OfferedArms = None, *, baseline: Arm = None) -> dict[Id, float]:
-        """With what probability the current policy would choose each arm; nothing is decided or kept.
+    def probabilities(
+        self, context: Asked, arms: OfferedArms = None, *, baseline: Arm = None, version: int | None = None
+    ) -> dict[Id, float]:
+        """With what probability a policy, by default the current one, would choose each arm; nothing is kept.
 
         >>> from rareswitch.experiment import create
         >>> create("memory:", "spring", dim=2).probabilities([[1.0, 0.0], [0.0, 1.0]], ["red", "blue"])
         {'red': 0.5, 'blue': 0.5}
         """
         shown = None if baseline is None else [baseline]
-        batch, version = self._read(context, arms, ["probabilities"], shown, single=True)
-        return batch.probabilities(version.policy)
+        batch, current = self._read(context, arms, ["probabilities"], shown, single=True)
+        return batch.probabilities((current if version is None else self._versions.numbered(version)).policy)
 
     def _read(
         self, contexts: Any, arms: OfferedArms, ids: list[Id], baseline: Sequence[Arm] | None, *, single: bool

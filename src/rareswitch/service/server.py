@@ -22,6 +22,7 @@ from rareswitch.service.hub import Hub
 from rareswitch.service.ofrep import FLAG_ROUTES
 from rareswitch.service.openapi import pages
 from rareswitch.service.page import Page
+from rareswitch.service.personalizer import RANK_ROUTES
 from rareswitch.service.routes import EDGE_ROUTES, ROUTES
 from rareswitch.service.tokens import Tokens
 
@@ -29,7 +30,7 @@ __all__ = ["ServerSettings", "application", "read_settings", "serve", "service_o
 __all__ += ["ALL_ROUTES"]
 
 #: Of the service of a store.
-ALL_ROUTES = (*ROUTES, *FLAG_ROUTES)
+ALL_ROUTES = (*ROUTES, *FLAG_ROUTES, *RANK_ROUTES)
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 #: Seconds in which the head of a request must have come, and for which work that was begun may go on at the end.
 HEAD, DRAIN = 10.0, 20

@@ -144,7 +144,12 @@ def test_vectors_come_as_raw_numbers_in_messagepack(ask: Ask, service: Service, 
 
 def send(ask: Ask, route: Route, **more: Any) -> httpx.Response:
     """A request of a route with an empty body."""
-    path = route.path.replace("{name}", "spring").replace("{id}", "r1")
+    path = (
+        route.path.replace("{name}", "spring")
+        .replace("{id}", "r1")
+        .replace("{event}", "r1")
+        .replace("{version}", "v1.1")
+    )
     return ask(route.method, path, None if route.takes is None else {}, **more)
 
 
