@@ -2,9 +2,9 @@
 
 import asyncio
 import hmac
-import json
 import logging
 import math
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -49,6 +49,7 @@ KEY_HEADERS = ("x-api-key", "ocp-apim-subscription-key")
 #: The cookie of a browser that opened the page by its link.
 COOKIE = "rareswitch_session"
 _TO_JSON = msgspec.json.Encoder(enc_hook=plain_number)
+_TO_LINE = msgspec.json.Encoder(enc_hook=str)
 _TO_MSGPACK = msgspec.msgpack.Encoder(enc_hook=plain_number)
 #: The status of errors; others of the library are 500. The first class that fits counts.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -109,6 +110,14 @@ class Metrics:
         self.rewards = Counter("rareswitch_rewards", "By experiment.", ["experiment"], registry=own)
         about = "Requests of flags whose context was another when it was decided, by experiment."
         self.other_contexts = Counter("rareswitch_other_contexts", about, ["experiment"], registry=own)
+        self._decided: dict[tuple[str, int], Counter] = {}
+
+    def decided(self, experiment: str, version: int, count: int = 1) -> None:
+        """Count decisions of a policy."""
+        counter = self._decided.get((experiment, version))
+        if counter is None:
+            counter = self._decided.setdefault((experiment, version), self.decisions.labels(experiment, version))
+        counter.inc(count)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,7 +136,9 @@ class Call:
 
     service: Service
     request: Request
-    caller: Token | None
+    caller: Token | None = None
+    #: By their names in small letters; of several the first.
+    headers: dict[str, str] = field(default_factory=dict)
     #: Of a browser: what its forms must be signed for; empty for others.
     session: str = ""
     #: By which a change shows that it comes from a form of the page.
@@ -174,7 +185,8 @@ class Endpoint:
     """Answers the requests of a route."""
 
     def __init__(self, service: Service, route: Route) -> None:
-        self.service, self.route = service, route
+        self.service, self.route, self._title = service, route, f"{route.method} {route.path}"
+        self._seconds, self._requests = service.metrics.seconds.labels(self._title), dict[int, Counter]()
         if route.takes is not None:
             from_json = msgspec.json.Decoder(route.takes)
             self._decoders: dict[str, Any] = {
@@ -183,36 +195,35 @@ class Endpoint:
             }
 
     async def __call__(self, scope: "AsgiScope", receive: "Receive", send: "Send") -> None:
-        began, call = time.perf_counter(), Call(self.service, Request(scope, receive), None)
+        began = time.perf_counter()
+        headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in reversed(scope["headers"])}
+        call = Call(self.service, Request(scope, receive), headers=headers)
         try:
             check_host(call)
             call.caller = find_caller(call)
-            check_allowed(call, self.route.scope, call.request.path_params.get("name"))
-            call.form_token = call.request.headers.get("x-csrf-token", "")
-            body = None if self.route.takes is None else self._decode(call, await self._read(scope, receive))
+            check_allowed(call, self.route.scope, scope.get("path_params", {}).get("name"))
+            call.form_token = headers.get("x-csrf-token", "")
+            body = None if self.route.takes is None else self._decode(call, await self._read(call, receive))
             check_form(call)
             answer = await self.route.call(call, body)
-            response = answer if isinstance(answer, Response) else self._encode(call.request, answer)
+            response = answer if isinstance(answer, Response) else self._encode(call, answer)
         except Exception as error:
             response = self._refused(error, call)
-        path, seconds = f"{self.route.method} {self.route.path}", time.perf_counter() - began
-        metrics = self.service.metrics
-        metrics.requests.labels(path, str(response.status_code)).inc()
-        metrics.seconds.labels(path).observe(seconds)
-        if logger.isEnabledFor(logging.INFO):
-            log("request", route=path, status=response.status_code, ms=round(1e3 * seconds, 2), **call.notes)
+        status, seconds = response.status_code, time.perf_counter() - began
+        if status not in self._requests:
+            self._requests[status] = self.service.metrics.requests.labels(self._title, str(status))
+        self._requests[status].inc()
+        self._seconds.observe(seconds)
+        log("request", route=self._title, status=status, ms=round(1e3 * seconds, 2), **call.notes)
         await response(scope, receive, send)
 
-    async def _read(self, scope: "AsgiScope", receive: "Receive") -> bytes:
+    async def _read(self, call: Call, receive: "Receive") -> bytes:
         """The body, if it comes whole in time."""
-        limits, headers = self.service.limits, dict(scope["headers"])
-        if (encoding := headers.get(b"content-encoding", b"identity")) != b"identity":
-            raise HttpError(415, f"Content-Encoding must not be used; got {encoding.decode('latin-1')!r:.40}.")
+        limits, length = self.service.limits, call.headers.get("content-length", "0")
+        if (encoding := call.headers.get("content-encoding", "identity")) != "identity":
+            raise HttpError(415, f"Content-Encoding must not be used; got {encoding!r:.40}.")
         too_long = f"the body must be at most {limits.body:,} bytes. Send fewer requests at once."
-        if (
-            not headers.get(b"content-length", b"0").isdigit()
-            or int(headers.get(b"content-length", b"0")) > limits.body
-        ):
+        if not length.isdecimal() or int(length) > limits.body:
             raise HttpError(413, too_long, {"connection": "close"})
         parts, size = list[bytes](), 0
         try:
@@ -235,18 +246,17 @@ class Endpoint:
         return refusal(error, call, self.route.refuses)
 
     def _decode(self, call: Call, body: bytes) -> Any:
-        media = call.request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        media = call.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         decoder = self._decoders.get(media)
         if decoder is None:
             raise HttpError(415, f"Content-Type must be {JSON} or {MSGPACK}; got {media!r:.60}.")
         return decoder.decode(body)
 
-    def _encode(self, request: Request, answer: Any) -> Response:
+    def _encode(self, call: Call, answer: Any) -> Response:
         """In the form of the request, unless another one is asked for."""
         if self.route.status == 204:
             return Response(status_code=204)
-        wanted = request.headers.get("accept", "*/*")
-        sent = request.headers.get("content-type", JSON)
+        wanted, sent = call.headers.get("accept", "*/*"), call.headers.get("content-type", JSON)
         packs = MSGPACK in wanted or (MSGPACK in sent and JSON not in wanted)
         content = (_TO_MSGPACK if packs else _TO_JSON).encode(answer)
         return Response(content, self.route.status, media_type=MSGPACK if packs else JSON)
@@ -254,7 +264,7 @@ class Endpoint:
 
 def find_caller(call: Call) -> Token | None:
     """Who calls, by a token, by a session of the page, or by the word of a trusted proxy."""
-    security, headers = call.service.security, call.request.headers
+    security, headers = call.service.security, call.headers
     scheme, _, text = headers.get("authorization", "").partition(" ")
     if text:
         return security.tokens.find(text.strip()) if scheme.lower() == "bearer" else None
@@ -278,7 +288,7 @@ def find_caller(call: Call) -> Token | None:
 
 def check_same_site(call: Call) -> None:
     """Refuse what a browser sends by itself from other pages."""
-    if call.request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if call.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise HttpError(403, "requests of a browser must come from the page of this service.")
 
 
@@ -293,7 +303,7 @@ def check_form(call: Call) -> None:
 def check_host(call: Call) -> None:
     """Refuse names that this service is not known by: a page elsewhere could let its name point here."""
     hosts = call.service.security.hosts
-    host = call.request.headers.get("host", "")
+    host = call.headers.get("host", "")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if hosts and name.lower() not in hosts:
         raise HttpError(421, f"Host must be one of {', '.join(sorted(hosts))}; got {name!r:.100}. See --allow-host.")
@@ -340,9 +350,22 @@ def problem_of(error: Exception, call: Call) -> tuple[int, dict[str, str], Error
     return status, headers, ErrorBody(type=kind, message=message, parameter=parameter, given=value)
 
 
+#: Lines that were not written yet.
+_lines = list[bytes]()
+
+
 def log(event: str, **facts: Any) -> None:
-    """A line of JSON in the log."""
-    logger.info(json.dumps({"event": event, "time": round(time.time(), 3), **facts}, default=str))
+    """A line of JSON in the log; what is answered together is written together."""
+    if logger.isEnabledFor(logging.INFO):
+        if not _lines:
+            asyncio.get_running_loop().call_soon(_write_lines)
+        _lines.append(_TO_LINE.encode({"event": event, "time": round(time.time(), 3), **facts}))
+
+
+def _write_lines() -> None:
+    sys.stdout.buffer.write(b"\n".join([*_lines, b""]))
+    sys.stdout.buffer.flush()
+    _lines.clear()
 
 
 def make_app(service: Service, routes: Sequence[Route]) -> Starlette:
@@ -351,7 +374,7 @@ def make_app(service: Service, routes: Sequence[Route]) -> Starlette:
     async def missing(request: Request, error: Exception) -> Response:
         status = int(getattr(error, "status_code", 404))
         text = "this path does not take that method." if status == 405 else "there is nothing at this path. See /docs."
-        return refusal(HttpError(status, text), Call(service, request, None))
+        return refusal(HttpError(status, text), Call(service, request))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> "AsyncIterator[None]":

@@ -151,7 +151,7 @@ async def _flag(call: Call, name: str, body: FlagRequest, *, deferred: bool) -> 
         audit = await call.hub.run(trial.audit, decision)
         waits = audit.deferred and audit.activated is None
         arm, propensity, version = audit.arm, audit.propensity, audit.version
-    call.service.metrics.decisions.labels(name, version).inc()
+    call.service.metrics.decided(name, version)
     call.notes |= {"decision": decision, "version": version}
     facts: dict[str, str | float | bool] = {"decision": decision, "propensity": propensity, "version": version}
     return FlagValue(

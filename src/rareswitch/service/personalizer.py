@@ -120,7 +120,7 @@ async def rank(call: Call, body: RankedRequest) -> Ranking:
     request = trial.request(record, arms, id=event, baseline=shown, deferred=body.defer_activation)
     choice = await call.hub.decide(trial, request)
     shares = await call.hub.run(trial.probabilities, record, arms, baseline=shown, version=choice.version)
-    call.service.metrics.decisions.labels(trial.name, choice.version).inc()
+    call.service.metrics.decided(trial.name, choice.version)
     call.notes |= {"decision": event, "version": choice.version}
     order = iter(sorted(arms, key=lambda name: (name != choice.arm, -shares[name])))
     places = [name if name in body.excluded_actions else next(order) for name in names]

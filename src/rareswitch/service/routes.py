@@ -80,7 +80,7 @@ async def decide(call: Call, body: DecideRequest) -> Choice:
     context, arms = asked(call, trial, body)
     request = trial.request(context, arms, id=body.id, baseline=body.baseline, deferred=body.deferred)
     choice = await call.hub.decide(trial, request)
-    call.service.metrics.decisions.labels(trial.name, choice.version).inc()
+    call.service.metrics.decided(trial.name, choice.version)
     call.notes |= {"decision": choice.id, "version": choice.version}
     return choice
 
@@ -94,7 +94,7 @@ async def decide_many(call: Call, body: DecideManyRequest) -> DecideManyAnswer:
         trial.decide_many, contexts, body.arms, ids=body.ids, baseline=body.baselines, deferred=body.deferred
     )
     call.notes |= {"decisions": len(choices), "version": choices[-1].version}
-    call.service.metrics.decisions.labels(trial.name, choices[-1].version).inc(len(choices))
+    call.service.metrics.decided(trial.name, choices[-1].version, len(choices))
     return DecideManyAnswer(
         ids=[choice.id for choice in choices],
         arms=[choice.arm for choice in choices],

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import os
 import secrets
 import time
 from collections.abc import Iterable, Sequence
@@ -66,7 +67,7 @@ class Tokens:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self._stamp: tuple[int, int] | None = None
+        self._name, self._stamp = str(path), (0, 0)
         self._kept = _Kept(secret=secrets.token_hex(32))
         self._opened: set[str] = set()
         if self.path is not None and not self.path.exists():
@@ -76,7 +77,7 @@ class Tokens:
         if self.path is None:
             return self._kept
         try:
-            status = self.path.stat()
+            status = os.stat(self._name)
             if (status.st_mtime_ns, status.st_ino) != self._stamp:
                 self._kept = msgspec.json.decode(read_whole(self.path), type=_Kept)
                 self._stamp = (status.st_mtime_ns, status.st_ino)
