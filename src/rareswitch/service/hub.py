@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from rareswitch.errors import RareswitchError
@@ -95,7 +96,9 @@ class Hub:
         return await self.run(self._names)
 
     def _names(self) -> list[str]:
-        return [*self._trials] if self.url == "memory:" else experiment_names(self.url)
+        file = self.url.removeprefix("sqlite:///")
+        new = "://" not in file and not self._trials and not Path(file).exists()  # a file that none has begun
+        return [*self._trials] if new or self.url == "memory:" else experiment_names(self.url)
 
     async def trial(self, name: str) -> Experiment:
         """An experiment by its name."""

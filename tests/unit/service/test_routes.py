@@ -5,6 +5,7 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rareswitch.experiment import create
 from rareswitch.features import Features
 from rareswitch.policy import policy_from_bytes
 from rareswitch.service import (
@@ -20,6 +22,7 @@ from rareswitch.service import (
     MSGPACK,
     SCOPES,
     BusyError,
+    Hub,
     Limits,
     Route,
     Service,
@@ -293,6 +296,14 @@ def test_a_body_that_does_not_come_is_given_up(service: Service) -> None:
     scope = {"type": "http", "method": "POST", "path": f"{SPRING}/decide", "headers": headers, "query_string": b""}
     asyncio.run(application(service)(scope, receive, send))
     assert sent[0]["status"] == 408
+
+
+def test_a_store_may_begin_with_its_service(tmp_path: Path) -> None:
+    hub = Hub(f"sqlite:///{tmp_path}/new.db")
+    assert asyncio.run(hub.names()) == []
+    hub.add(create(hub.url, "first", dim=2))
+    assert asyncio.run(hub.names()) == ["first"]
+    hub.close()
 
 
 def test_a_service_whose_store_is_gone_is_not_ready(ask: Ask, service: Service, tmp_path: Any) -> None:
