@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from rareswitch import simulate
-from rareswitch.errors import ConflictError, ParameterError, StoreError
+from rareswitch.errors import ConflictError, ExistsError, ParameterError, StoreError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
@@ -41,6 +42,19 @@ def begin(request: pytest.FixtureRequest, store_url: Callable[[str], str]) -> Be
 
 def play(trial: Experiment, first: int, stop: int, world: World = WORLD) -> None:
     trials.play(trial, world, first, stop - first)
+
+
+def test_an_experiment_that_is_there_is_opened_if_its_settings_are_those(store_url: Callable[[str], str]) -> None:
+    url, asked = store_url("sqlite"), partial(create, dim=2, horizon=100, exist_ok=True)
+    with asked(url, "again", policies=4) as trial:
+        first = trial.decide([[1.0, 0.0], [0.0, 1.0]], id="r1")
+    with asked(url, "again", policies=4) as trial:  # another moment, and no seed
+        assert trial.decide([[1.0, 0.0], [0.0, 1.0]], id="r1").arm == first.arm
+        assert trial.status().decisions == 1
+    with pytest.raises(ExistsError, match=r"'again' .* created with other settings \(policies, seed\)"):
+        asked(url, "again", policies=5, seed=12345)
+    with pytest.raises(ExistsError, match="already"):
+        asked(url, "again", policies=4, exist_ok=False)
 
 
 @pytest.mark.parametrize("world", [WORLD, CLICKS], ids=["linear", "clicks"])

@@ -44,6 +44,7 @@ def create(
     context_sample_rate: float = 1.0,
     keep_records: bool = False,
     approval: bool = False,
+    exist_ok: bool = False,
     seed: int | None = None,
     key: Key | None = None,
     now: Moment | None = None,
@@ -95,6 +96,8 @@ def create(
         (record, arms) can be evaluated. They may be personal, and are not kept by default.
     approval
         Whether a new policy must be approved: ``advance`` then leaves a proposal, which ``approve`` publishes.
+    exist_ok
+        Open the experiment if it is there and was created with the same settings; other settings are refused.
     seed
         Keys the decisions; drawn by default. Keep it to yourself: who knows it can foretell decisions.
     key
@@ -204,8 +207,25 @@ def create(
         store.create(sign_json(text, "experiment", key), first)
     except ExistsError as error:
         store.close()
+        if exist_ok:
+            return _reopened(url, description, key, seed)
         raise error.with_traceback(None) from None  # common enough to be short: the store's own frames say nothing more
     return Experiment(store, description, key)
+
+
+def _reopened(url: str, asked: Description, key: Key | None, seed: int | None) -> Experiment:
+    """The experiment that is there, if it was created as is asked now; ``seed`` is None where any is right."""
+    trial = open_experiment(url, asked.name, key=key)
+    stored, wanted = ({**plain["settings"], **plain} for plain in (trial.description.to_plain(), asked.to_plain()))
+    free = {"created", "version", "settings"} | ({"seed"} if seed is None else set())
+    if differing := [name for name in wanted if name not in free and wanted[name] != stored.get(name)]:
+        trial.close()
+        raise ExistsError(
+            f"there is an experiment '{asked.name}' in {trial.store.url} that was created with other settings "
+            f"({', '.join(differing)}). Settings never change: open it as it is (rareswitch.open), or choose another "
+            "name."
+        )
+    return trial
 
 
 def _warm_summary(
