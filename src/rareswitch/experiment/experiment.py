@@ -197,16 +197,17 @@ class Experiment:
         for job in jobs:
             if isinstance(job, Request):
                 groups.setdefault((job.arms is None, job.baseline is None), []).append(job)
-        for (unnamed, unshown), group in groups.items():
-            single = len(group) == 1
-            contexts: Any = [job.context for job in group]
-            if not single and self.description.features is None:
-                contexts = ContextSets.from_ragged(contexts)
+        for group in groups.values():
+            first, single = group[0], len(group) == 1
+            contexts, arms = first.context, first.arms
+            if not single:
+                contexts, arms = [job.context for job in group], None if arms is None else [job.arms for job in group]
+                contexts = contexts if self.description.features is not None else ContextSets.from_ragged(contexts)
             batch, rows = self._decide(
-                group[0].context if single else contexts,
-                None if unnamed else group[0].arms if single else [job.arms for job in group],
+                contexts,
+                arms,
                 [job.id for job in group],
-                None if unshown else [job.baseline for job in group],
+                None if first.baseline is None else [job.baseline for job in group],
                 [job.time for job in group],
                 [job.deferred for job in group],
                 single=single,

@@ -161,10 +161,10 @@ class Requests:
         rows = []
         for at, arm_index in enumerate(arms):
             vectors, names, digest = self.identity(at)
-            rank, baseline = ranks[at], None
+            rank, cautions, baseline = ranks[at], self.cautions[at], None
             if self.baselines is not None and self.baselines[at] >= 0:
                 baseline = int(self.baselines[at])
-            keep_set, cautions = rank < context_sample_rate, self.cautions[at]
+            keep_set = rank < context_sample_rate
             rows.append(
                 DecisionRow(
                     key_data[at],
@@ -211,6 +211,8 @@ class Request(Job):
     #: With which it was decided, and its arm_index among them.
     batch: Requests
     at: int
+
+    context: Any
 
     def __init__(
         self,

@@ -54,6 +54,9 @@ class Connection(Protocol):
     def each(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> list[SqlRow]:
         """Run a statement once for each of these parameters; all rows that it returns."""
 
+    def added(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> dict[bytes, int]:
+        """Insert rows whose third column is a key: the sequence numbers of those that are new, by their keys."""
+
     def close(self) -> None: ...
 
 
@@ -270,8 +273,8 @@ class GroupCommit:
             else:
                 for job in requests:
                     self._carry_out([job])
-        waiting = [job for job in jobs if not job.done and job.error is None]
-        if sound := [job for job in waiting if job.alone or job.decisions or job.rewards or job.activations]:
+        full = [job for job in jobs if job.decisions or job.rewards or job.activations or job.alone]
+        if sound := [job for job in full if not job.done and job.error is None]:
             self._keep(sound)
         for job in jobs:
             job.done = True

@@ -60,6 +60,10 @@ class PostgresConnection:
             answers += result.fetchall() if result.description else []
         return answers
 
+    def added(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> dict[bytes, int]:
+        """By rows that come back."""
+        return dict(self.each(f"{query} RETURNING key, seq", rows))
+
     def close(self) -> None:
         self.raw.close()
 

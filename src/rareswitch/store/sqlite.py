@@ -56,6 +56,11 @@ class SqliteConnection(sqlite3.Connection):
         """By single statements, prepared once: the fastest way into SQLite."""
         return [answer for row in rows for answer in self.execute(query, row)]
 
+    def added(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> dict[bytes, int]:
+        """By what cursors know: rows that come back take half as long again."""
+        cursors = ((row[2], self.execute(query, row)) for row in rows)
+        return {key: cursor.lastrowid or 0 for key, cursor in cursors if cursor.rowcount == 1}
+
 
 class SqliteTables(Store):
     """An experiment in tables of SQLite."""

@@ -46,7 +46,7 @@ _REWARD = ", ".join(RewardRow._fields)
 #: What keeps a row of each kind; {seq} is its number, or None for the next one.
 _ADD_DECISION = (
     f"INSERT INTO rareswitch_decisions (seq, experiment, {', '.join(OWN)}, checksum) "
-    f"VALUES ({{seq}}, ?{', ?' * len(OWN)}, ?) ON CONFLICT (experiment, key) DO NOTHING RETURNING key, seq"
+    f"VALUES ({{seq}}, ?{', ?' * len(OWN)}, ?) ON CONFLICT (experiment, key) DO NOTHING"
 )
 _ADD_CONTEXTS = (
     "INSERT INTO rareswitch_contexts (seq, experiment, version, rank, data, names, checksum) "
@@ -405,7 +405,7 @@ class Store(Database):
             (waiting_seq() if row.deferred and row.waits else None, number, *row[: len(OWN)], total)
             for row, total in added
         ]
-        new: dict[bytes, int] = dict(connection.each(self._add_decision, values))
+        new = connection.added(self._add_decision, values)
         first = rows if len(new) == len(rows) else {row.key: row for row in reversed(rows) if row.key in new}.values()
         if sets := [row for row in first if row.contexts is not None]:
             columns = ((row.version, row.rank, row.contexts, row.names) for row in sets)
@@ -505,7 +505,8 @@ class Store(Database):
 
     def _count(self, jobs: Sequence[Job]) -> None:
         """By the leader of the queue, when those who wait were answered: tally what has come, if that is much."""
-        self._since += sum(len(job.decisions) + len(job.rewards) + len(job.activations) for job in jobs)
+        for job in jobs:
+            self._since += len(job.decisions) + len(job.rewards) + len(job.activations)
         if self._since >= STEP and not self._closed:
             self._since = 0
             with suppress(StoreError):  # of a store that is closed, busy or gone: another time
