@@ -98,6 +98,10 @@ class OutlierWarning(UserWarning):
     """Single rewards lie so far from the others that a few of them decide what is learned."""
 
 
+class ColumnWarning(UserWarning):
+    """A column of a log is not used, and its name is close to one that would be."""
+
+
 class MissingExtraError(RareswitchError, ImportError):
     """An optional dependency is needed and not installed."""
 

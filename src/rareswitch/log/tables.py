@@ -4,10 +4,12 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypeAlias, TypedDict, TypeVar, Unpack
@@ -32,7 +34,7 @@ from rareswitch.core import (
     replacing,
 )
 from rareswitch.decisions import DecisionLog
-from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
+from rareswitch.errors import ColumnWarning, FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Features, frame_columns
 
 if TYPE_CHECKING:
@@ -184,9 +186,12 @@ def log_of_table(
     for role in LISTS:
         if role in roles:
             found[role] = _lists(table, roles[role], None if role == "features" else available)
+    others = [name for name in table.columns if name not in roles.values()]
     if features is not None:
-        others = [name for name in table.columns if name not in roles.values()]
         found["contexts"] = _encoded(table.records(others), features, arms, names, codes)
+    else:
+        unused = [name for name in others if name not in within and name not in (where or {})]
+        _warn_of_misspelt(unused, {*roles, *(columns or {}), "propensity", "estimated"})
     if not estimate:
         return TableLog(checked_log(table.path, propensities=table.numbers(roles["propensity"]), **found), ids)
     log = checked_log(table.path, propensities=np.ones(len(table)), **found | {"behavior_probs": None})
@@ -317,6 +322,18 @@ def _roles(table: Table, columns: ColumnNames, needed: Sequence[str]) -> dict[st
             )
         roles[role] = name
     return roles
+
+
+def _warn_of_misspelt(unused: Sequence[str], known: Collection[str]) -> None:
+    """Say of columns that are not used if their names are close to those of roles about which nothing is known."""
+    for role in ROLES:
+        if role not in known and (close := get_close_matches(role, unused, n=1, cutoff=0.75)):
+            warnings.warn(
+                f"the column {close[0]!r:.60} is not used, and no column is {role}. If it is that one, name it: "
+                f"columns={{{role!r}: {close[0]!r:.60}}} (--columns {role}={close[0]:.60}).",
+                ColumnWarning,
+                stacklevel=4,
+            )
 
 
 def _offered(table: Table, roles: Mapping[str, str]) -> tuple[tuple[str, ...], IntArray]:

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     start = 1_772_409_600.0  # a Monday
     contexts = rng.normal(size=(2, ROWS, 3, 2))
     with create(
-        f"sqlite:///{made}/spring.db", "banner", dim=2, horizon=4000, policies=4, baseline=True, now=start
+        f"sqlite:///{made}/spring.db", "banner", dim=2, horizon=4000, policies=4, baseline=True, now=start, seed=1
     ) as trial:
         for week, sets in enumerate(contexts):
             ids = [f"{week}-{k}" for k in range(ROWS)]

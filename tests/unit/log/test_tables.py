@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.errors import FileFormatError, InputError, ParameterError, RareswitchError
+from rareswitch.errors import ColumnWarning, FileFormatError, InputError, ParameterError, RareswitchError
 from rareswitch.features import Arms, Category, Features, Number
 from rareswitch.log import from_frame, read, read_all, read_csv, write_csv
 from reference.logged import log_of
@@ -42,6 +42,15 @@ def test_columns_of_other_names_all_arms_and_times(tmp_path: Path) -> None:
     assert log.arms == ("9", "10"), "numbers are in their order"
     assert log.arm_indices.tolist() == [1, 0]
     assert log.times.tolist() == [1574553663.979311] * 2
+
+
+def test_a_column_that_is_misspelt_and_not_used_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward,propensity,polcy,slot\na,1,1,first,2\na,0,1,second,3\n")
+    words = r"the column 'polcy' is not used, and no column is policy.*\(--columns policy=polcy\)"
+    with pytest.warns(ColumnWarning, match=words):
+        assert len(read_csv(path).batch_names) == 1
+    assert read_csv(path, columns={"policy": "polcy"}).batch_names == ("first", "second")
+    assert len(read_csv(path, columns={"policy": None}).batch_names) == 1
 
 
 def test_policies_are_batches_in_the_order_in_which_they_come(tmp_path: Path) -> None:
