@@ -74,7 +74,7 @@ format: $(VENV)/installed ## Rewrite the code in its canonical form
 $(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
 	@echo "Making the environment of the benchmarks, peers included, in $(BENCH) (once) ..."
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[data,dask,parquet,postgres]' --requirement benchmarks/requirements.txt
+	@$(BENCH)/bin/python -m pip install $(PIP_FLAGS) --editable '.[data,dask,parquet,postgres,serve]' --requirement benchmarks/requirements.txt
 	@touch $@
 
 # Each family of benchmarks is a script; its page says the commit it was measured at. ARGS="--quick", "--case NAME …", …

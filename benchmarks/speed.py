@@ -4,8 +4,10 @@ What is compared is timed in turn, round after round; a ratio is the median over
 thread. Stores are on the disk of temporary files, which TMPDIR chooses.
 """
 
+import asyncio
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import numpy as np
 
 import rareswitch
@@ -48,6 +51,7 @@ from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, make_learner
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws, save_policy
+from rareswitch.service import Hub, Security, Service, Tokens, application
 from reference.postgres import database, server
 from yardsticks import NumpyLinUCB, batched_numpy, clarabel, open_loop_frank_wolfe
 
@@ -585,6 +589,72 @@ def start(setup: Setup) -> Iterator[Row]:
                 )
 
 
+class FixedHub(Hub):
+    """Experiments for whose page it is always the same moment."""
+
+    def now(self) -> float:
+        return 60 * 86_400.0
+
+
+def page(setup: Setup) -> Iterator[Row]:
+    """The page of an experiment whose store was just opened, and what is new while decisions come."""
+    count, size = setup.pick(100_000, 2_000), 2_000
+    arms = [f"offer {k:02}" for k in range(30)]
+    visitors: list[dict[str, Any]] = [{"age": 20 + k % 50, "device": ("ios", "web")[k % 2]} for k in range(size)]
+    with tempfile.TemporaryDirectory() as folder:
+        url, rng = f"sqlite:///{folder}/page.db", np.random.default_rng(1)
+        settings: dict[str, Any] = {"rewards": rareswitch.Rewards(window="2d", default=0.0), "now": 0.0}
+        features = Features.fit(visitors, arms)
+        with rareswitch.create(url, "page", features=features, policies=4, horizon=count, seed=1, **settings) as trial:
+            for first in range(0, count, size):
+                ids, now = range(first, first + size), 50 * 86_400.0 * first / count
+                trial.decide_many(visitors, arms, ids=ids, now=now)
+                trial.reward_many(ids[::2], rng.integers(0, 2, size // 2).tolist(), now=now + 3600.0)
+                if first in (count // 10 // size * size, count // 2 // size * size):
+                    trial.advance(now=now + 3 * 86_400.0, force=True)
+        first_answer, refreshes, unchanged = asyncio.run(_page_seconds(url, visitors[0], arms))
+    about = f"{count:,} decisions, {len(arms)} arms"
+    yield Row(
+        what=f"page, {about}: the first answer, with the store to open",
+        measured=f"{first_answer:.2f} s",
+        must=at_most(first_answer, 1.0, " s"),
+    )
+    slowest, middle = 1e3 * max(refreshes), 1e3 * float(np.median(refreshes))
+    yield Row(
+        what=f"page, {about}: what is new after a decision, the slowest of {len(refreshes)}",
+        measured=f"{slowest:.0f} ms (median {middle:.0f} ms)",
+        must=at_most(slowest, 200, " ms"),
+    )
+    yield Row(what=f"page, {about}: that nothing is new", measured=f"{1e3 * float(np.median(unchanged)):.0f} ms")
+
+
+async def _page_seconds(url: str, visitor: dict[str, Any], arms: list[str]) -> tuple[float, list[float], list[float]]:
+    """Seconds of the first answer, of answers after a decision, and of answers where nothing is new."""
+    service = Service(hub=FixedHub(url), security=Security(tokens=Tokens()))
+    token = service.security.tokens.add("admin", ["admin"])
+    transport, headers = httpx.ASGITransport(application(service)), {"authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
+
+        async def asked(path: str) -> tuple[float, httpx.Response]:
+            begun = time.perf_counter()
+            answer = await client.get(path)
+            return time.perf_counter() - begun, answer
+
+        first, answer = await asked("/experiments/page")
+        trial = await service.hub.trial("page")
+        changed, unchanged, news = list[float](), list[float](), ""
+        for number in range(40):
+            poll = re.search(r'hx-get="([^"]*)"', answer.text)
+            news = news if poll is None else poll[1]
+            await asyncio.sleep(0.25)
+            if number % 2:
+                trial.decide(visitor, arms, id=f"new {number}", now=service.hub.now())
+            seconds, answer = await asked(news)
+            (changed if answer.status_code == 200 else unchanged).append(seconds)
+    await asyncio.to_thread(service.hub.close)
+    return first, changed, unchanged
+
+
 CASES = {
     "decide": Case(decide, "Decisions one at a time and in batches."),
     "records": Case(records, "Records to decisions, from a policy and through an experiment."),
@@ -595,6 +665,7 @@ CASES = {
     "grown": Case(grown, "What grows with what is stored."),
     "commits": Case(commits, "Durable decisions against bare synced writes, and against a policy alone."),
     "evaluate": Case(evaluate, "An evaluation of 10^6 decisions against plain NumPy."),
+    "page": Case(page, "The page of the service: its first answer, and what is new, over 10^5 decisions."),
     "design": Case(design, "Optimal designs: time and quality, against other solvers."),
     "start": Case(start, "How soon commands answer, and the first decision."),
 }

@@ -91,10 +91,11 @@ class Canvas:
         self.add("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), kind=kind, stroke=stroke)
 
     def __str__(self) -> str:
+        fit = ' preserveAspectRatio="none"' if self.kind == "bar" else ""
         name = f'role="img" aria-label="{escape(self.label)}"' if self.label else 'aria-hidden="true"'
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         font = 'font-family="system-ui, sans-serif"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="{self.kind}" {size} {font} {name}>'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="{self.kind}" {size}{fit} {font} {name}>'
         return f"{head}{''.join(self.parts)}</svg>"
 
 
@@ -195,7 +196,7 @@ def stacked_chart(
         series[f"{len(others)} others"] = [*map(sum, zip(*others, strict=True))]
     spans = len(next(iter(counts.values())))
     totals = [sum(values[at] for values in series.values()) for at in range(spans)]
-    room, height = (150 if width > PHONE else 92), (280 if width > PHONE else 220)
+    room, height = (150 if width > PHONE else 108), (280 if width > PHONE else 220)
     canvas = Canvas(width, height, label, "stacked")
     across = Axis(start, start + spans * step, 0.0, float(width - room))
     bottom, top = float(height - AXIS), 12.0
@@ -221,7 +222,7 @@ def stacked_chart(
             canvas.line(across(mark.at), top - 8, across(mark.at), bottom, kind="update", stroke=INK)
     for y, name, k in _apart(places, top + 6, bottom - 2):
         share = series[name][last] / totals[last] if totals[last] else 0.0
-        text = f"{shortened(name, 20 if width > PHONE else 11)} {percent_text(round(share, 2))}"
+        text = f"{shortened(name, 18 if width > PHONE else 10)} {percent_text(round(share, 2))}"
         kind = f"label s{k}" if name in counts else "label others"
         canvas.text(width - room + 10, y + 4.0, text, kind=kind, fill=INK)
         canvas.add(
@@ -276,7 +277,7 @@ def line_chart(points: Sequence[tuple[float, Interval]], *, width: int, label: s
 
 
 def interval_mark(
-    interval: Interval, low: float, high: float, *, reference: float | None = None, width: int = 220
+    interval: Interval, low: float, high: float, *, reference: float | None = None, width: int = 150
 ) -> str:
     """A value with its interval in a row of a table, whose text says the numbers."""
     canvas = Canvas(width, 22, "", "interval")

@@ -321,18 +321,14 @@ def _values(report: ExperimentReport) -> View:
     rows["arms"].sort(key=lambda row: -float(row.cells[0].replace(",", "").replace("−", "-")))
     earned = ""
     if values.earned is not None:
-        earned_digits = decimals([values.earned])
-        earned = (
-            f"So far {number_text(values.earned.value, earned_digits)} per decision was earned "
-            f"({percent_text(values.earned.level)}: {bounds_text(values.earned, earned_digits)}), the line below."
-        )
+        earned = f"So far {_with_bounds(values.earned)} per decision was earned, the upright line below."
     level = percent_text(intervals[0].level) if intervals else ""
     return (
         view
         | rows
         | {
             "unknown": [*unknown],
-            "reason": next(iter(unknown.values()), ""),
+            "reason": f"{next(iter(unknown.values()), '').partition('. ')[0].rstrip('.')}.",
             "earned": earned,
             "note": f"{level} intervals, which hold together, although each policy was learned from those before it."
             if intervals
@@ -436,7 +432,7 @@ def _proposal(report: ExperimentReport) -> View:
         "version": 0,
         "changes": "",
     }
-    waits = waits_text(() if status.due else status.waits).partition(": ")[2]
+    waits = waits_text(() if status.due else status.waits).partition(": ")[2].partition(" (to ")[0].rstrip(".") + "."
     view["waits"] = "None: the experiment was ended." if status.ended is not None else waits[:1].upper() + waits[1:]
     if proposal is None:
         return view

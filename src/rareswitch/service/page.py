@@ -5,20 +5,20 @@ import hashlib
 import math
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from email import message_from_bytes
 from email.policy import HTTP
 from functools import cache, partial
 from importlib.resources import files
-from typing import Any, Generic, TypeVar
+from typing import Generic, NamedTuple, Self, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from rareswitch.errors import InputError, ParameterError, RareswitchError
+from rareswitch.errors import InputError, ParameterError, RareswitchError, several
 from rareswitch.evaluation import Evaluation
-from rareswitch.experiment import Experiment, ExperimentReport, History, Id, report_values
+from rareswitch.experiment import Advance, Experiment, ExperimentReport, History, Id, Status, report_values
 from rareswitch.report import PARTS, as_html, as_text, audit_part, changes_part, part_of, templates
 from rareswitch.service.app import COOKIE, Call, Endpoint, HttpError, Route, find_caller, problem_of
 from rareswitch.service.messages import ArmsBody, CreateRequest, JsonRecord, Message
@@ -28,6 +28,9 @@ from rareswitch.service.tokens import SESSION, Scope
 __all__ = ["Page", "login_path"]
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+#: What templates place.
+Shown: TypeAlias = str | int | bool | Mapping[str, str] | Sequence[Mapping[str, str | Sequence[str]]] | Message
 HTML = "text/html"
 #: Nothing comes from elsewhere, and no script or style is in the page itself.
 POLICY = (
@@ -47,9 +50,11 @@ FILES = {
     "icon.svg": ("image/svg+xml", "rareswitch.service", "static"),
 }
 #: Seconds for which a page waits for what is being counted anew, and for values that are estimated.
-COUNTING, ESTIMATING = 0.1, 0.5
-#: After values were estimated they rest for this many times as long as that took.
-REST = 10.0
+COUNTING, ESTIMATING = 0.05, 0.1
+#: After something was counted or estimated it rests for this many times as long as that took.
+COUNT_REST, VALUE_REST = 5.0, 10.0
+#: Seconds for which a status stands where nothing has come.
+STANDS = 5.0
 #: By which share decisions or rewards must have grown before values are estimated again.
 GROWTH = 0.05
 _ONE = "/experiments/{name}"
@@ -63,6 +68,11 @@ class Latest(Generic[T]):
         self._key: Hashable = None
         self._rest, self._next = rest, 0.0
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody has asked yet."""
+        return self.value is None and self._task is None and self._next == 0.0
 
     @property
     def pending(self) -> bool:
@@ -92,10 +102,12 @@ class Latest(Generic[T]):
 class PageEndpoint(Endpoint):
     """Answers with pages, and takes forms."""
 
-    def _decode(self, call: Call, body: bytes) -> Any:
+    def _decode(self, call: Call, body: bytes) -> Message:
         fields = {name: text for name, text in form_fields(call, body).items() if text.strip()}
         call.form_token = fields.pop("csrf", "")
-        return msgspec.convert(fields, self.route.takes, strict=False)
+        assert self.route.takes is not None
+        form: Message = msgspec.convert(fields, self.route.takes, strict=False)
+        return form
 
     def _refused(self, error: Exception, call: Call) -> Response:
         status, headers, problem = problem_of(error, call)
@@ -150,7 +162,7 @@ class NewExperiment(Message, frozen=True, kw_only=True):
     def request(self) -> CreateRequest:
         """What the service is asked for."""
         sample = self.sample or self.sample_file
-        settings: dict[str, Any] = {"policies": self.policies, "horizon": self.horizon}
+        settings = {"policies": self.policies, "horizon": self.horizon}
         return CreateRequest(
             name=self.name,
             arms=self._arms(),
@@ -209,11 +221,11 @@ async def shared_file(call: Call, _: None) -> Response:
 
 
 def shown(
-    template: str, call: Call, *, status: int = 200, headers: dict[str, str] | None = None, **view: Any
+    template: str, call: Call, *, status: int = 200, headers: dict[str, str] | None = None, **view: Shown
 ) -> Response:
     """A page of a template."""
     tokens, session = call.service.security.tokens, call.session
-    common: dict[str, Any] = {name.partition(".")[0]: static_file(name)[2] for name in FILES}
+    common: dict[str, Shown] = {name.partition(".")[0]: static_file(name)[2] for name in FILES}
     common |= {"csrf": tokens.form(session) if session else "", "admin": _may(call, "admin")}
     text = templates("rareswitch.service").get_template(template).render(common | view)
     return Response(text, status, HEADERS | (headers or {}), HTML)
@@ -229,12 +241,26 @@ def login_path(code: str) -> str:
     return f"/login?code={quote(code)}"
 
 
+class Snapshot(NamedTuple):
+    """Where an experiment stood."""
+
+    at: float
+    status: Status
+    proposal: Advance | None
+
+    @classmethod
+    def of(cls, trial: Experiment, now: float) -> Self:
+        """Where it stands."""
+        return cls(now, trial.status(now=now), trial.proposal)
+
+
 class Page:
     """What pages share: counts and values that are renewed while others look at the ones before."""
 
     def __init__(self) -> None:
-        self._histories: dict[str, Latest[History]] = defaultdict(Latest)
-        self._values: dict[str, Latest[Evaluation | None]] = defaultdict(partial(Latest, rest=REST))
+        self._snapshots: dict[str, Latest[Snapshot]] = defaultdict(Latest)
+        self._histories: dict[str, Latest[History]] = defaultdict(partial(Latest, rest=COUNT_REST))
+        self._values: dict[str, Latest[Evaluation | None]] = defaultdict(partial(Latest, rest=VALUE_REST))
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -269,7 +295,7 @@ class Page:
 
     async def experiments(self, call: Call, _: None) -> Response:
         """The experiments that the caller may see."""
-        rows = []
+        rows = list[dict[str, str | list[str]]]()
         for name in reversed(await call.hub.names()):
             if call.caller is None or not call.caller.allows("read", name):
                 continue
@@ -279,7 +305,7 @@ class Page:
             except RareswitchError as error:
                 rows.append({"name": name, "lines": [str(error)]})
                 continue
-            counts = f"{len(status.batches)} policies, {status.decisions:,} decisions"
+            counts = f"{several(len(status.batches), 'policy')}, {several(status.decisions, 'decision')}"
             state = "ended" if status.ended is not None else "an update is due" if status.due else "running"
             rows.append({"name": name, "lines": [f"{status.learner}, {counts}, {state}."]})
         return shown("list.html", call, rows=rows)
@@ -340,9 +366,16 @@ class Page:
         """What an update made now would change."""
         trial = await call.hub.trial(call.name)
         outcome = await call.hub.run(partial(trial.preview, now=call.hub.now()))
-        view: dict[str, Any] = {"ready": bool(outcome.decided), "due": not outcome.waits}
-        view |= {"waits": as_text(outcome), "version": outcome.version, "part": changes_part(outcome)}
-        return shown("preview.html", call, name=call.name, **view)
+        return shown(
+            "preview.html",
+            call,
+            name=call.name,
+            ready=bool(outcome.decided),
+            due=not outcome.waits,
+            waits=as_text(outcome),
+            version=outcome.version,
+            part=changes_part(outcome),
+        )
 
     async def advance(self, call: Call, body: Confirmed) -> Response:
         """Learn the next policy, if it is due."""
@@ -364,6 +397,7 @@ class Page:
         return self._back(call)
 
     def _back(self, call: Call) -> Response:
+        self._snapshots.pop(call.name, None)
         return RedirectResponse(f"/experiments/{quote(call.name)}", 303)
 
     async def _parts(self, call: Call) -> tuple[dict[str, str], str]:
@@ -378,35 +412,40 @@ class Page:
 
     async def _report(self, call: Call, trial: Experiment) -> tuple[ExperimentReport, bool]:
         """What is known of an experiment, and whether its values are still being estimated."""
-        hub, now = call.hub, call.hub.now()
-        facts = await hub.run(lambda: (trial.store.marks(), trial.status(now=now), trial.proposal))
-        marks, status, proposal = facts
-        policies = len(status.batches)
+        hub, now, store = call.hub, call.hub.now(), trial.store
         counted, valued = self._histories[trial.name], self._values[trial.name]
-        key = (marks, policies, now // 60.0)
+        key = await hub.run(lambda: (store.marks(), store.head(), now // STANDS))
+        snapshot = await self._snapshots[trial.name].get(key, lambda: hub.run(Snapshot.of, trial, now), wait=None)
+        assert snapshot is not None
+        status = snapshot.status
         history = await counted.get(
             key, lambda: hub.run(partial(trial.history, now=now)), wait=None if counted.value is None else COUNTING
         )
         assert history is not None
         values = None
         if status.decisions:
-            sizes = (math.log(1 + status.decisions), math.log(1 + sum(batch.rewarded for batch in status.batches)))
-            rough = (policies, *(math.floor(size / math.log1p(GROWTH)) for size in sizes))
+            policies, rewarded = len(status.batches), sum(batch.rewarded for batch in status.batches)
+            sizes = (math.log1p(size) / math.log1p(GROWTH) for size in (status.decisions, rewarded))
             work = partial(hub.run, partial(report_values, trial, history, now=now))
-            values = await valued.get(rough, work, wait=ESTIMATING if valued.value is None else 0.0)
-        report = ExperimentReport(at=now, status=status, history=history, proposal=proposal, values=values)
+            grown = (policies, *map(math.floor, sizes))
+            values = await valued.get(grown, work, wait=ESTIMATING if valued.fresh else 0.0)
+        report = ExperimentReport(
+            at=snapshot.at, status=status, history=history, proposal=snapshot.proposal, values=values
+        )
         return report, valued.pending
 
 
-def _get(path: str, scope: Scope | None, call: Any) -> Route:
+def _get(path: str, scope: Scope | None, call: Callable[[Call, None], Awaitable[Response]]) -> Route:
     summary = str(call.__doc__).splitlines()[0]
     return Route(method="GET", path=path, scope=scope, summary=summary, call=call, media=HTML, endpoint=PageEndpoint)
 
 
-def _post(path: str, scope: Scope, call: Any, takes: type[Message]) -> Route:
+def _post(path: str, scope: Scope, call: Callable[[Call, M], Awaitable[Response]], takes: type[M]) -> Route:
     summary = str(call.__doc__).splitlines()[0]
-    kind: dict[str, Any] = {"media": HTML, "endpoint": PageEndpoint, "takes": takes}
-    return Route(method="POST", path=path, scope=scope, summary=summary, call=call, **kind)
+    kind = PageEndpoint
+    return Route(
+        method="POST", path=path, scope=scope, summary=summary, call=call, takes=takes, media=HTML, endpoint=kind
+    )
 
 
 #: What all pages share, the description of the routes too.

@@ -191,3 +191,32 @@ def test_tokens_are_made_listed_and_revoked(store: str, capsys: pytest.CaptureFi
     assert "Did you mean 'decide'?" in capsys.readouterr().err
     assert main(["token", store, "shop", "--revoke"]) == 0
     assert main(["token", store, "shop", "--revoke"]) == 2
+
+
+def test_the_demo_lives_and_ends_with_a_key(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "rareswitch", "serve", "--demo", "--port", str(port)]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, **pipes) as process:
+        try:
+            lines = [process.stdout.readline() for _ in range(2)]
+            end = time.monotonic() + 60
+            while not answers(port):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            with httpx.Client(timeout=60) as browser:
+                assert browser.get(lines[1].split()[-1]).status_code == 200
+                seen = set[str]()
+                while len(seen) < 2:
+                    assert time.monotonic() < end
+                    time.sleep(0.2)
+                    page = browser.get(f"http://127.0.0.1:{port}/experiments/campaign").text
+                    seen |= {text for text in re.findall(r"<dd>([\d,]+)</dd>", page)[:1] if text != "0"}
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert "Traceback" not in errors
+    assert [*tmp_path.iterdir()] == []
