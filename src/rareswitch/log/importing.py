@@ -116,8 +116,7 @@ def import_parts(
 
 def _parquet_blocks(path: str, dim: int) -> Iterator[Block]:
     with open_part(path, dim) as file:
-        for first, batch in blocks(file, _READ):
-            yield Block(path, np.arange(first, first + batch.num_rows), batch)
+        yield from blocks(path, file, _READ)
 
 
 def _table_blocks(path: str, dim: int, columns: ColumnNames | None, features: Features | None) -> Iterator[Block]:

@@ -44,7 +44,6 @@ SWEEP = 1 << 24
 CHOSEN = ("id", "key", "policy", "features", "propensity", "reward", "time", "reward_time")
 OFFERED = (*CHOSEN, "contexts", "arm_index", "arm", "names", "baseline", "behavior_probs")
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
-_EVALUATED = tuple(name for name in NEEDED if name != "features")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,11 +66,10 @@ class PartFile:
 
     def blocks(self, columns: Sequence[str]) -> Generator[Block]:
         """The rows that count."""
-        with open_part(self.path, self.dim, needed=_EVALUATED) as file:
+        with open_part(self.path, self.dim) as file:
             if file.metadata.num_rows != self.rows:
                 raise FileFormatError(f"{self.path}: it changed while it was read. Name whole parts.")
-            for first, batch in blocks(file, columns):
-                block = self._settled(Block(self.path, np.arange(first, first + batch.num_rows), batch))
+            for block in map(self._settled, blocks(self.path, file, columns)):
                 if len(block.numbers):
                     yield block
 
@@ -318,11 +316,10 @@ class ParquetLog:
 def _look(path: str, *, dim: int | None, known: Mapping[str, int], timed: bool) -> PartFile:
     """Count the rows of a part by policy; with the latest time where it is needed."""
     counts, latest = Counter[str](), -np.inf
-    with open_part(path, dim, needed=_EVALUATED if dim is None else NEEDED) as file:
+    with open_part(path, dim) as file:
         meta = file.schema_arrow.metadata or {}
         timed |= _counting(path, meta)[0] is not None
-        for first, batch in blocks(file, ["policy"] + ["time"] * timed):
-            block = Block(path, np.arange(first, first + batch.num_rows), batch)
+        for block in blocks(path, file, ["policy"] + ["time"] * timed):
             block.count_policies(counts, known)
             if timed:
                 latest = max(latest, float(np.fmax.reduce(block.times("time"), initial=-np.inf)))

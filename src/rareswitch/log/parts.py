@@ -116,9 +116,10 @@ _KINDS = {
 }
 
 
-def check_columns(path: str, schema: "pa.Schema", dim: int | None, needed: Sequence[str] = NEEDED) -> None:
+def check_columns(path: str, schema: "pa.Schema", dim: int | None) -> None:
     """Refuse a file whose columns are not those of a log of ``dim`` features; other columns are let be."""
     names = [name for name in schema.names if name in _KINDS]
+    needed = [name for name in NEEDED if name != "features" or dim is not None]
     missing = [name for name in needed if name not in names]
     if missing:
         raise FileFormatError(
@@ -145,15 +146,15 @@ def _plain(kind: "pa.DataType") -> "pa.DataType":
 
 
 @contextmanager
-def open_part(path: str, dim: int | None, *, needed: Sequence[str] = NEEDED) -> "Iterator[ParquetFile]":
-    """A part of ``dim`` features, any number where it is None, and checked to be one with the columns it needs."""
+def open_part(path: str, dim: int | None) -> "Iterator[ParquetFile]":
+    """A part of ``dim`` features, any number or none where it is None, checked to have the columns it needs."""
     with opened_parquet(path, _KINDS) as file:
-        check_columns(path, file.schema_arrow, dim, needed)
+        check_columns(path, file.schema_arrow, dim)
         yield file
 
 
-def blocks(file: "ParquetFile", columns: Sequence[str]) -> "Iterator[tuple[int, pa.RecordBatch]]":
-    """The rows of a part with the number of the first of them, of one row group at a time; of the columns it has.
+def blocks(path: str, file: "ParquetFile", columns: Sequence[str]) -> "Iterator[Block]":
+    """The rows of a part, of one row group at a time; of the columns it has.
 
     There are at most 65,536, and fewer where rows are long: the file alone says how sums are split.
     """
@@ -164,9 +165,9 @@ def blocks(file: "ParquetFile", columns: Sequence[str]) -> "Iterator[tuple[int, 
         count = max(64, min(ROWS, _BYTES * held.num_rows // max(1, held.total_byte_size)))
         stop = first + held.num_rows
         for batch in file.iter_batches(count, row_groups=[group], columns=columns, use_threads=False):
-            for block in _unpacked(batch):
-                yield first, block
-                first += block.num_rows
+            for piece in _unpacked(batch):
+                yield Block(path, np.arange(first, first + piece.num_rows), piece)
+                first += piece.num_rows
         if first != stop:  # pages whose headers are damaged may be passed over
             raise OSError(f"it tells of {stop} rows up to here, and {first} are found")
 

@@ -34,7 +34,7 @@ def part(tmp_path: Path) -> Path:
 
 def content(path: Path) -> list[Any]:
     with open_part(str(path), 2) as file:
-        return [batch.to_pylist() for _, batch in blocks(file, file.schema_arrow.names)]
+        return [block.batch.to_pylist() for block in blocks(str(path), file, file.schema_arrow.names)]
 
 
 def flipped(data: bytes, bit: int) -> bytes:

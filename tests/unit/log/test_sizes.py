@@ -89,12 +89,12 @@ def test_texts_that_occur_again_and_again_are_unpacked_in_pieces(
     arms = {"arm": repeated("x" * 100, 64), "arm_index": pa.array(np.zeros(64, dtype=np.int64))}
     path = write(tmp_path / "log.parquet", columns_of(64) | arms)
     with parts.open_part(str(path), 2) as file:
-        blocks = [*parts.blocks(file, ["id", "arm"])]
-    sizes = [block.num_rows for _, block in blocks]
+        blocks = [*parts.blocks(str(path), file, ["id", "arm"])]
+    sizes = [len(block.numbers) for block in blocks]
     assert (sum(sizes), max(sizes)) == (64, 64 if most > 1000 else 8)
-    assert [first for first, _ in blocks] == [sum(sizes[:k]) for k in range(len(sizes))]
-    assert {text for _, block in blocks for text in block.column("arm").to_pylist()} == {"x" * 100}
-    assert [number for _, block in blocks for number in block.column("id").to_pylist()] == [*range(64)]
+    assert [number for block in blocks for number in block.numbers] == [*range(64)]
+    assert {text for block in blocks for text in block.batch.column("arm").to_pylist()} == {"x" * 100}
+    assert [number for block in blocks for number in block.batch.column("id").to_pylist()] == [*range(64)]
 
 
 def test_a_bomb_is_read_in_little_memory(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_AS, ({4 << 30}, {4 << 30}))
 from rareswitch.log.parts import blocks, open_part
 with open_part({str(path)!r}, 2) as file:
-    print(next(blocks(file, ["id", "arm"]))[1].num_rows)
+    print(len(next(blocks({str(path)!r}, file, ["id", "arm"])).numbers))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
