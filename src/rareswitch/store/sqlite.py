@@ -151,19 +151,21 @@ class SqliteStore(SqliteTables):
         return connection
 
     def _begin(self, connection: SqliteConnection) -> None:
-        self._settle(connection)
+        self._check_file(connection)
         try:
             connection.execute(self.begin)
         except sqlite3.OperationalError:
             attempt(partial(connection.execute, self.begin), self._judged)
 
-    def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
+    def _check_file(self, connection: SqliteConnection) -> None:
         """Raise if the file, or its log, is not the one that was opened."""
         with suppress(OSError):
             file, log = os.stat(self.path), os.stat(self._log)
             if (file.st_dev, file.st_ino) == self._file and (log.st_dev, log.st_ino) == connection.log:
                 return
         check_there(self.path, self._file, connection.log)
+
+    _settle = _check_file  # type: ignore[assignment]
 
     def _check_place(self) -> None:
         check_there(self.path, self._file)
