@@ -189,7 +189,9 @@ class Stats:
             return self if self.count else other
         left, right = (self, other) if self.count >= other.count else (other, self)
         right = right.shifted(left.shift)
-        known = left.reward_sum is not None and right.reward_sum is not None
+        reward_sum = None
+        if left.reward_sum is not None and right.reward_sum is not None:
+            reward_sum = left.reward_sum + right.reward_sum
         expansion = None
         if self.expansion is not None and other.expansion is not None and self.expansion.joins(other.expansion):
             expansion = self.expansion + other.expansion
@@ -199,7 +201,7 @@ class Stats:
             moment=left.moment + right.moment,
             count=self.count + other.count,
             square_sum=left.square_sum + right.square_sum,
-            reward_sum=left.reward_sum + right.reward_sum if known else None,  # type: ignore[operator]
+            reward_sum=reward_sum,
             shift=left.shift,
             expansion=expansion,
         )

@@ -1,6 +1,6 @@
 """Batched elimination (Section 4): what the paper's algorithms share, BatchLinUCB (Algorithm 1), -KW (Appendix B)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.core import ContextSets, Stats
 from rareswitch.design import GOptimal, Sampler, Uniform
 from rareswitch.learner.confidence import GridLearner, Intervals
-from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, StaticGrid, as_grid_or_adaptive
+from rareswitch.learner.grids import ADAPTIVE, AdaptiveGrid, GridLike, StaticGrid, as_grid_or_adaptive
 from rareswitch.learner.learner import Parts
 from rareswitch.learner.rule import BatchEnd, NewPolicy, OneModel, Rule
 from rareswitch.learner.settings import design_of_sets, setting
@@ -85,7 +85,7 @@ class BatchedLearner(GridLearner):
     ``confidence`` is explained at :func:`rareswitch.learner.confidence.independent_intervals`.
     """
 
-    grid: StaticGrid | AdaptiveGrid | Sequence[int] | str | None = setting(  # type: ignore[assignment]
+    grid: GridLike | None = setting(
         None,
         "where batches end, as a list or a grid; 'adaptive': at most policies of them, each as long as the widths of "
         "the intervals allow when it begins; the algorithm's own by default",

@@ -1,14 +1,14 @@
 """Confidence intervals, the multiplier α of √(xᵀΛ⁻¹x) and the ridge λ inside Λ, and the learners that have them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from rareswitch.core import LARGEST_SCALE, number
 from rareswitch.errors import ParameterError
 from rareswitch.learner.clocks import Clock, DeterminantGrowth, EveryStep, growth_factor
-from rareswitch.learner.grids import POLICIES, StaticGrid, as_grid, geometric_grid, paper_grid
+from rareswitch.learner.grids import POLICIES, GridLike, StaticGrid, as_grid, geometric_grid, paper_grid
 from rareswitch.learner.learner import Learner, Parts
 from rareswitch.learner.rule import OneModel, SumsRule
 from rareswitch.learner.settings import count, real, setting, setting_metadata
@@ -229,7 +229,7 @@ class GridLearner(IntervalLearner):
     """One that learns at the ends of batches."""
 
     policies: int | None = setting(None, "policies, one a batch; the algorithm's own number by default", count())
-    grid: StaticGrid | Sequence[int] | None = setting(
+    grid: GridLike | None = setting(
         None, "where batches end, as a list or a grid; the algorithm's own by default", as_grid
     )
 

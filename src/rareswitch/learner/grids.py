@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -96,6 +97,10 @@ class AdaptiveGrid(ToTheHorizon):
         return max(1, int(min(latest, start + max(1.0, decisions))) - start)
 
 
+#: What a setting may be that says where batches end; some learners take an adaptive one, or the word for it.
+GridLike: TypeAlias = StaticGrid | AdaptiveGrid | Sequence[int] | str
+
+
 @dataclass(frozen=True, kw_only=True)
 class GrowingGrid(Clock):
     """Batches for a horizon that is not known: all decisions so far grow by ``factor`` from one update to the next.
@@ -126,7 +131,7 @@ class GrowingGrid(Clock):
         return max(1, wanted if self.policies is None else min(wanted, len(planned)))
 
 
-def as_grid(name: str, value: StaticGrid | Iterable[int]) -> StaticGrid:
+def as_grid(name: str, value: GridLike) -> StaticGrid:
     """A grid; a sequence of batch ends is one too.
 
     >>> as_grid("grid", [20, 50]).ends
@@ -145,9 +150,7 @@ def as_grid(name: str, value: StaticGrid | Iterable[int]) -> StaticGrid:
         raise ParameterError(f"{name}: {error}") from None
 
 
-def as_grid_or_adaptive(
-    name: str, value: StaticGrid | AdaptiveGrid | Iterable[int] | str
-) -> StaticGrid | AdaptiveGrid | str:
+def as_grid_or_adaptive(name: str, value: GridLike) -> StaticGrid | AdaptiveGrid | str:
     """A grid, or the word for one that follows the widths of the learner's intervals.
 
     >>> as_grid_or_adaptive("grid", "adaptive")
@@ -155,7 +158,7 @@ def as_grid_or_adaptive(
     """
     if isinstance(value, AdaptiveGrid) or (isinstance(value, str) and value == ADAPTIVE):
         return value
-    return as_grid(name, value)  # type: ignore[arg-type]
+    return as_grid(name, value)
 
 
 def loglog_batches(horizon: int) -> int:
