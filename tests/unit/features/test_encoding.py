@@ -154,19 +154,6 @@ def test_affinities_in_the_context_are_found_by_the_arms_id() -> None:
     assert AFFINITIES.encode(contexts[1], arms).counts == {"absent": 1, "missing": 1}
 
 
-def test_no_field_is_dropped() -> None:
-    """Each field of the description changes the vectors, and nothing else does."""
-    context = {"age": 31, "device": "ios", "city": "Rom", "member": True}
-    record = {"price": 1.5, "brand": "a", "taste": [0.5, 0.5], "affinity": 0.25}
-    plain = MIXED.encode(context, {"x": record}).vectors
-    for name, value in {"age": 32, "device": "web", "city": "Ulm", "member": False}.items():
-        assert (MIXED.encode(context | {name: value}, {"x": record}).vectors != plain).any(), name
-    for name, other in {"price": 1.6, "brand": "b", "taste": [0.5, 0.4], "affinity": 0.5}.items():
-        assert (MIXED.encode(context, {"x": record | {name: other}}).vectors != plain).any(), name
-    assert (MIXED.encode(context, {"y": record}).vectors != plain).any()
-    np.testing.assert_array_equal(MIXED.encode(context | {"else": 1}, {"x": record}).vectors, plain)
-
-
 @pytest.mark.parametrize(
     ("field", "values"),
     [
