@@ -251,10 +251,10 @@ def _always(arm: str, log: DecisionLog) -> Played:
 
 
 def _by_rule(rule: str, log: DecisionLog) -> Played:
-    rows = np.arange(len(log))
     if rule == "uniform":
         return Played(log.available / log.available.sum(axis=1, keepdims=True), None)
     probabilities = np.zeros(log.available.shape)
+    rows = np.arange(len(probabilities))
     if rule == "logged":  # given what was done, it is what would have been done
         probabilities[rows, log.arm_indices] = 1.0
         return Played(probabilities, None)

@@ -9,6 +9,7 @@ such sums, of other rows: their numbers agree with each other.
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -170,6 +171,7 @@ def drift_p_value(terms: Sequence[BatchMean]) -> float:
     return float(special.fdtrc(many - 1.0, (many**2 - 1.0) / (3.0 * slack), ratio))
 
 
+@cache
 def quantile_of_level(level: float) -> float:
     """Of the normal distribution, two-sided.
 

@@ -9,7 +9,7 @@ import numpy as np
 from rareswitch.core import FloatArray, percent_text
 from rareswitch.errors import several
 from rareswitch.evaluation.scoring import Scores
-from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, carried, effective
+from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, carried
 from rareswitch.log import Source, StoredLog
 
 __all__ = ["few_rewards", "judged"]
@@ -192,7 +192,7 @@ def judged(
     faulty = {place for _, places, _ in faults for place in places}
     able = tuple(place for place, support in enumerate(supports) if support.count and place not in faulty)
     used = [supports[place] for place in able]
-    together, ess = sum(used, Support.zero()), effective(used)
+    together, ess = sum(used, Support.zero()), sum(support.effective for support in used)
     unlikely = bool(used) and together.unlikely
     if ess >= EFFECTIVE and not unlikely:
         return Judged(able, (), faults)

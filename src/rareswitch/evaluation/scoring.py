@@ -340,18 +340,19 @@ def score(
     tally, mismatch, parts = ArmTally(), "", list[tuple[FloatArray, FloatArray, IntArray, FloatArray, Texts]]()
     scorers = {name: _Scorer(name, candidate) for name, candidate in candidates.items()}
     for log in source.chunks(contexts=True):
-        known += len(log)
+        count = len(log)
+        known += count
         logging, wrong = logging_probabilities(log)
         mismatch = mismatch or wrong
         tally.add(log, logging)
-        times = np.full(len(log), np.nan) if log.times is None else log.times
+        times = np.full(count, np.nan) if log.times is None else log.times
         rewarded = ~np.isnan(log.rewards)
         waiting += 0 if log.waiting is None else int(log.waiting.sum())
         expired += 0 if log.expired is None else int(log.expired.sum())
         if rewarded.any():
             predicted, at = predictor.predict(log), slice(None) if rewarded.all() else rewarded
-            labels = np.zeros(len(log), dtype=np.str_) if groups is None else groups(log)
-            chosen = predicted[np.arange(len(log)), log.arm_indices]
+            labels = np.zeros(count, dtype=np.str_) if groups is None else groups(log)
+            chosen = predicted[np.arange(count), log.arm_indices]
             parts.append((log.rewards[at], chosen[at], log.batches[at], times[at], labels[at]))
             cells = _cells(log.batches[at], labels[at])
             for scorer in scorers.values():
@@ -422,11 +423,11 @@ class _Scorer:
         probabilities, applies, otherwise = played(self._name, self._candidate, log)
         self._otherwise = otherwise or self._otherwise
         if applies is not None and not applies.any():
-            nothing = np.zeros(len(log))[rewarded]
+            nothing = np.zeros(len(probabilities))[rewarded]
             self._parts.append((nothing, nothing, applies[rewarded]))
             return
         did = isinstance(self._candidate, str) and self._candidate == "logged"
-        shares = probabilities[np.arange(len(log)), log.arm_indices]
+        shares = probabilities[np.arange(len(probabilities)), log.arm_indices]
         if not isinstance(rewarded, slice):
             self._unrewarded |= {*log.batches[(shares > 0.0) & ~rewarded].tolist()}
         weights = (shares if did else shares / log.propensities)[rewarded]
@@ -474,7 +475,7 @@ def logging_probabilities(log: DecisionLog) -> tuple[FloatArray | None, str]:
     behavior = log.policy_probs()
     if behavior is None:
         return log.behavior_probs, ""
-    own = behavior[np.arange(len(log)), log.arm_indices]
+    own = behavior[np.arange(len(behavior)), log.arm_indices]
     off = np.abs(own - log.propensities)
     if off.max() <= _ROUNDING:
         return behavior, ""

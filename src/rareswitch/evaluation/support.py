@@ -186,16 +186,6 @@ class Support:
         return math.erfc(gap / error / math.sqrt(2.0)) < (KNOWN_CHANCE if self.known == self.count else CHANCE)
 
 
-def effective(supports: Sequence[Support]) -> float:
-    """The effective sample size of these batches.
-
-    >>> one = Support.of(np.ones(100), candidate=np.ones((100, 1)))
-    >>> effective([one, one])
-    200.0
-    """
-    return sum(support.effective for support in supports)
-
-
 def carried(supports: Sequence[Support], *, stationary: bool = False) -> float:
     """How many decisions carry the sum of the weights of batches, which count with their traffic or their precision.
 
