@@ -32,7 +32,7 @@ NOISE = 0.5
 SIX = ("gaussian", "fixed", "segments", "disjoint", "rare-clicks", "heavy-tails")
 STILL = ("gaussian", "fixed", "segments", "zipf", "anisotropic", "disjoint", "rare-clicks", "heavy-tails")
 STEPS, LINUCB, LINEAR = "Thompson 0.5, every step", "LinUCB 1, every step", "foresight 8, linear"
-STALE, GREEDY = "stale Thompson 0.5, 8 policies", "greedy, 8 policies"
+STALE, GREEDY = "thompson-grid 0.5, 8 policies", "greedy, 8 policies"
 #: Learner and settings, by label.
 ENTRANTS: dict[str, tuple[str, dict[str, Any]]] = {
     STEPS: ("thompson", {"scale": 0.5}),
@@ -312,7 +312,7 @@ SCHEDULES: dict[str, tuple[str, str, str, int]] = {
     "weekly with a baseline": ("weekly", "planned share", "foresight", 0),
     "weekly after a uniform log": ("weekly", "log", "foresight", 0),
     "weekly after a log of the baseline": ("weekly", "baseline's log", "foresight", 0),
-    "stale Thompson 0.5, weekly": ("weekly", "", "thompson-grid", 0),
+    "thompson-grid 0.5, weekly": ("weekly", "", "thompson-grid", 0),
     "greedy, weekly": ("weekly", "", "pure-exploitation", 0),
     "never": ("never", "", "foresight", 0),
 }

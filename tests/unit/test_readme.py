@@ -65,6 +65,15 @@ def test_the_readme_is_one_screen_and_a_half() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 75
 
 
+def test_the_readmes_figures_are_those_that_were_measured() -> None:
+    measured = (ROOT / "docs" / "evidence" / "regret.md").read_text(encoding="utf-8")
+    best, weekly = (
+        float(re.search(rf"(?m)^\| {row} \(ends [^|]*\|[^|]*\| ([\d.]+)×", measured)[1]) for row in ("best", "weekly")
+    )
+    said = re.findall(r"([\d.]+) times", README.read_text(encoding="utf-8"))
+    assert said == [f"{best:.1f}", f"{weekly:.1f}"]
+
+
 def words(page: Path) -> int:
     """Written words: those outside of code and what it prints."""
     return len("".join(page.read_text(encoding="utf-8").split("```")[::2]).split())
