@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,9 +132,15 @@ def candidates_of(trial: "Experiment", history: History) -> dict[str, Candidate]
     return policies | {f"always {arm}": Always(arm) for arm in [*history.arms][:MOST_ARMS]}
 
 
-def report_values(trial: "Experiment", history: History, *, now: float | None = None) -> Evaluation | None:
+def report_values(
+    trial: "Experiment",
+    history: History,
+    *,
+    now: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation | None:
     """The values of policies and arms, whose intervals hold together; None where there is nothing to evaluate."""
     try:
-        return evaluate(trial.logged(now=now), candidates_of(trial, history))
+        return evaluate(trial.logged(now=now), candidates_of(trial, history), progress=progress)
     except InputError:
         return None  # of a log without whole context sets or without rewards, which the status shows

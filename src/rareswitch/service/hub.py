@@ -86,7 +86,7 @@ class Hub:
 
     def __init__(self, url: str, *, key: Key | None = None) -> None:
         self.url, self.key = url, key
-        self._lock = threading.Lock()
+        self._lock, self._closing = threading.Lock(), False
         self._trials: dict[str, Experiment] = {}
         self._together: dict[str, Together[Request, Choice]] = {}
         self._threads, self._calls = ThreadPoolExecutor(THREADS, thread_name_prefix="rareswitch"), 0
@@ -138,6 +138,11 @@ class Hub:
         finally:
             self._calls -= 1
 
+    def go_on(self, *_: int) -> None:
+        """Called by long work that nobody waits for: an error where the service ends."""
+        if self._closing:
+            raise BusyError("the service ends.")
+
     def now(self) -> float:
         """What the page takes for the current time, in seconds since 1970."""
         return time.time()
@@ -152,6 +157,7 @@ class Hub:
 
     def close(self) -> None:
         """Finish what was begun, and let go of all files and connections."""
+        self._closing = True
         for together in self._together.values():
             together.close()
         self._threads.shutdown()

@@ -83,6 +83,7 @@ class Latest(Generic[T]):
         """The result, renewed if the key is another one; after ``wait`` seconds the one before."""
         if self._task is None and key != self._key and time.monotonic() >= self._next:
             self._task = asyncio.create_task(self._renew(key, work))
+            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # seen, if by nobody else
         if (task := self._task) is not None:
             await asyncio.wait([task], timeout=wait)
             if task.done() and task.exception() is not None and self.value is None:
@@ -426,7 +427,7 @@ class Page:
         if status.decisions:
             policies, rewarded = len(status.batches), sum(batch.rewarded for batch in status.batches)
             sizes = (math.log1p(size) / math.log1p(GROWTH) for size in (status.decisions, rewarded))
-            work = partial(hub.run, partial(report_values, trial, history, now=now))
+            work = partial(hub.run, partial(report_values, trial, history, now=now, progress=hub.go_on))
             grown = (policies, *map(math.floor, sizes))
             values = await valued.get(grown, work, wait=ESTIMATING if valued.fresh else 0.0)
         report = ExperimentReport(

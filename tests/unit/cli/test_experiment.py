@@ -77,6 +77,20 @@ def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monk
     assert (audit["matches"], audit["arm"]) == (True, answers[3]["arm"])
 
 
+def test_a_report_is_text_json_or_one_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, here: Path
+) -> None:
+    done(capsys, *CREATE)
+    typed(monkeypatch, *requests(12))
+    done(capsys, "experiment", "decide", *HERE)
+    report = ("experiment", "report", *HERE, "--now", "2026-03-09")
+    assert "policy  published (UTC)   decisions  rewarded" in done(capsys, *report)
+    facts = json.loads(done(capsys, *report, "--no-values", "--json"))
+    assert (facts["decisions"], facts["history"]["decisions"], facts["values"]) == (12, 12, None)
+    assert done(capsys, *report, "--html", "out.html") == "report written to out.html\n"
+    assert "<h1>banner</h1>" in (here / "out.html").read_text()
+
+
 def test_deferred_decisions_are_activated(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     done(capsys, *CREATE)
     typed(monkeypatch, *requests(3))

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 import rareswitch
-from rareswitch.experiment import Experiment
+from rareswitch.experiment import Experiment, report_values
 from rareswitch.features import Features
-from rareswitch.service import COOKIE, SCOPES, Page, Route, Service, login_path
+from rareswitch.service import COOKIE, SCOPES, BusyError, Page, Route, Service, login_path
 
 Ask = Callable[..., httpx.Response]
 PAGES = Page().routes
@@ -178,6 +178,20 @@ def test_a_page_is_told_only_what_has_changed(browse: Ask, hostile: Experiment) 
     assert "summary" in changed
     assert "121" in answer.text
     assert browse("GET", re.search(r'hx-get="([^"]*)"', answer.text)[1]).status_code in (200, 204)
+
+
+def test_values_that_nobody_waits_for_end_with_the_service(service: Service, hostile: Experiment) -> None:
+    history, steps = hostile.history(now=START + 4 * DAY), list[int]()
+    assert report_values(hostile, history, now=START + 4 * DAY, progress=service.hub.go_on) is not None
+
+    def step(*counts: int) -> None:
+        steps.append(counts[0])
+        service.hub.close()  # as a signal does meanwhile
+        service.hub.go_on(*counts)
+
+    with pytest.raises(BusyError, match="the service ends"):
+        report_values(hostile, history, now=START + 4 * DAY, progress=step)
+    assert len(steps) == 1
 
 
 def test_a_decision_is_looked_up_with_its_audit(browse: Ask, service: Service, hostile: Experiment) -> None:
