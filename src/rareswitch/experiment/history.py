@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ExperimentReport", "History", "RewardAges", "report_values"]
 
 #: Spans of time into which the life of an experiment is divided, at the most, and the shortest in seconds.
-SPANS, SHORTEST = 60, 1.0
+SPANS, SHORTEST = 40, 1.0
 #: Ages of rewards that are told apart, in seconds.
 AGES = (60.0, 600.0, 3600.0, 6 * 3600.0, DAY, 2 * DAY, 7 * DAY, 30 * DAY)
 #: Arms of which values are estimated: the most shown.

@@ -15,7 +15,7 @@ from rareswitch.lab.worlds import RecordWorld
 from rareswitch.service import Hub, application, login_path, read_settings, serve, service_of
 
 #: Days of the experiments; hours that pass at once, and seconds until the next ones do.
-DAYS, STEP, PACE = 56, 6, 0.35
+DAYS, STEP, PACE = 56, 3, 0.2
 #: What was shown before: each visitor's usual campaign.
 BASELINE = "usual"
 
