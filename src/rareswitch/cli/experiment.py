@@ -43,8 +43,9 @@ def add_experiment_report(parser: argparse.ArgumentParser) -> None:
 
 def run_experiment_report(options: argparse.Namespace) -> Output:
     """All that is known of an experiment."""
-    from rareswitch.report import as_text
+    from rareswitch.report import as_text, check_page
 
+    check_page(options.html)
     with opened(options) as trial:
         report = trial.report(now=options.now, values=not options.no_values)
         signature = trial.signature

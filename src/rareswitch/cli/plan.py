@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rareswitch.cli.options import Arguments, add_options, count_option, duration_option
@@ -59,25 +58,19 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 def run_plan(options: argparse.Namespace) -> Output:
     """A plan, with a picture and a page where they are asked for."""
-    from rareswitch.core import replacing
+    from rareswitch.core import write_whole
     from rareswitch.planning import plan
-    from rareswitch.report import ProgressBar, as_html, as_text, check_target, draw
+    from rareswitch.report import ProgressBar, as_html, as_text, check_page, check_target, draw
 
     check_target(options.plot)
-    if options.html is not None:
-        page = Path(options.html)
-        if page.suffix.lower() not in (".html", ".htm"):
-            raise FileFormatError(f"{page}: a page's name must end in .html.")
-        if not page.absolute().parent.is_dir():
-            raise FileFormatError(f"{page}: cannot be written; there is no folder {page.parent}.")
+    check_page(options.html)
     settings = {name: getattr(options, name) for name in NAMES}
     with _log(options) as log, ProgressBar("simulating", quiet=options.quiet) as bar:
         result = plan(log=log, progress=bar, **_contexts(options), **settings)
     if options.plot is not None:
         save_picture(draw(result), options)
     if options.html is not None:
-        with replacing(options.html) as temporary:
-            temporary.write_text(as_html(result), encoding="utf-8")
+        write_whole(as_html(result).encode(), options.html)
     return Output(result, as_text(result, cli=True))
 
 

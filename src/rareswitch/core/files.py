@@ -56,6 +56,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ['a.txt']
     """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise FileFormatError(f"{path}: cannot be written; it is there already, and no file.")
     try:
         with _private_folder(path.parent) as private:
             temporary = private / "new"

@@ -17,8 +17,19 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "beside", "check_target", "draw", "draw_experiment"]
-__all__ += ["figure", "headline", "name_points", "plain_ticks", "save", "series_colors"]
+__all__ = [
+    "BLUE",
+    "DARK_GREY",
+    "GREY",
+    "ORANGE",
+    "WIDTH",
+    "beside",
+    "check_page",
+    "check_target",
+    "draw",
+    "draw_experiment",
+]
+__all__ += ["draw_experiment", "figure", "headline", "name_points", "plain_ticks", "save", "series_colors"]
 
 #: A point in the coordinates of a panel.
 Point: TypeAlias = tuple[float, float]
@@ -50,10 +61,19 @@ def check_target(path: str | Path | None) -> None:
     """Refuse, before any work is done, a picture that could not be written; None stands for no picture."""
     if path is None:
         return
-    path = Path(path)
     _figure_class()
-    if path.suffix.lower() not in (".png", ".pdf", ".svg", ".jpg"):
-        raise FileFormatError(f"{path}: a picture's name must end in .png, .pdf, .svg or .jpg.")
+    _check_name(Path(path), "a picture's name must end in .png, .pdf, .svg or .jpg", (".png", ".pdf", ".svg", ".jpg"))
+
+
+def check_page(path: str | Path | None) -> None:
+    """Refuse, before any work is done, a page of HTML that could not be written; None stands for no page."""
+    if path is not None:
+        _check_name(Path(path), "a page's name must end in .html", (".html", ".htm"))
+
+
+def _check_name(path: Path, rule: str, endings: tuple[str, ...]) -> None:
+    if path.suffix.lower() not in endings:
+        raise FileFormatError(f"{path}: {rule}.")
     if not path.parent.is_dir():
         raise FileFormatError(f"{path}: cannot be written; there is no folder {path.parent}.")
 

@@ -185,3 +185,12 @@ def test_a_disk_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(FileFormatError, match=re.escape("a: cannot be written (Input/output error)")):
         write_whole(b"x", tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A device or a pipe would be gone for all processes of the machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileFormatError, match=r"pipe: cannot be written; it is there already, and no file\."):
+        write_whole(b"x", pipe)
+    assert pipe.is_fifo()

@@ -17,7 +17,7 @@ CHILD = Path(__file__).parent / "interrupted.py"
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("where", ["posterior", "plan", "log_growth", "Policy"])
+@pytest.mark.parametrize("where", ["posterior", "best_prospect", "log_growth", "Policy"])
 def test_an_exception_within_the_rule_leaves_the_state_usable(
     error: type[BaseException], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ SHORT = ["--horizon", "500", "--seeds", "1"]
         ([*CONTEST, "--markdown", "/nowhere/c.md"], "there is no folder /nowhere"),
         ([*CONTEST, "--plots", "/dev/null/p"], "no folder can be made there"),
         (["simulate", "--learner", "batch-linucb", "--horizon", "1"], "horizon must be at least 2"),
-        (["simulate", "--learner", "batch-linucb", "--seeds", "0"], "seeds must be at least 1"),
+        (["simulate", "--learner", "batch-linucb", "--seeds", "0"], "--seeds must be between 1 and 1000000; got 0"),
         (["simulate", "--learner", "batch-linucb", "--noise", "-1"], "--noise must be a finite number at least 0"),
         (["simulate", "--learner", "batch-linucb", "--grid", "10", "20"], "the grid ends at 20 where the horizon is 1"),
         (["simulate", "--learner", "batch-linucb", "--intercept"], "--intercept is no setting of batch-linucb. Leave"),

@@ -45,6 +45,7 @@ COMMANDS: dict[str, list[str]] = {
     "experiment advance": ["STORE", "x", "--preview", "--quiet"],
     "experiment audit": ["STORE", "x", "visit-0"],
     "experiment export": ["STORE", "x", "--out", "fresh", "--quiet"],
+    "experiment report": ["STORE", "x", "--html", "fresh.html"],
     "experiment backup": ["STORE", "x", "fresh.db"],
     "experiment import": ["STORE", "x", "--log", "LOG", "--quiet"],
     "experiment simulate": ["STORE", "x", "--days", "0.02", "--no-advance", "--quiet"],
