@@ -17,18 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLUE",
-    "DARK_GREY",
-    "GREY",
-    "ORANGE",
-    "WIDTH",
-    "beside",
-    "check_page",
-    "check_target",
-    "draw",
-    "draw_experiment",
-]
+__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "beside", "check_page", "check_target", "draw"]
 __all__ += ["draw_experiment", "figure", "headline", "name_points", "plain_ticks", "save", "series_colors"]
 
 #: A point in the coordinates of a panel.
