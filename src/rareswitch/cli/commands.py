@@ -54,6 +54,7 @@ COMMANDS = {
     "compare": Entry(_LAB, "run several learners in simulated worlds", "lab.commands.simulate"),
     "agents": Entry(_LAB, "run one learner with many agents in a simulated world", "lab.commands.simulate"),
     "contest": Entry(_LAB, "compare learners in a suite of worlds with a fully adaptive one", "lab.commands.contest"),
+    "reproduce": Entry(_LAB, "the paper claim by claim: measured, with verdicts", "lab.commands.reproduce"),
     "design": Entry(_LAB, "certified optimal designs of context sets", "lab.commands.design"),
     "key": Entry("cli.experiment", "make a key to sign policies and experiments"),
     "warm-up": Entry(_LAB, "compile all kernels, when a container image is built", "lab.commands.warm_up"),

@@ -107,6 +107,22 @@ def add_contest(parser: argparse.ArgumentParser) -> None:
     add_options(parser, quiet={})
 
 
+def add_reproduce(parser: argparse.ArgumentParser) -> None:
+    """Measure what the paper claims, item by item, each with its criterion and its verdict.
+
+    Status 1 if a claim fails for no known reason, 130 after Ctrl-C. A theorem whose own condition nothing that can be
+    run would meet is not testable, and the condition is printed.
+    """
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller runs")
+    items = "numbers of the items (default: all)"
+    parser.add_argument("--items", nargs="+", type=count_option, metavar="N", help=items)
+    out = "write the report: .md, .html (one file, with pictures) or .txt"
+    add_options(parser, out={"metavar": "FILE", "help": out})
+    keep = "file of finished items (JSON); they are read from it, and new ones are added"
+    parser.add_argument("--keep", metavar="FILE", help=keep)
+    add_options(parser, engine={}, seed="the first seed (default 0)", quiet={})
+
+
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """Run eight weeks of an experiment with eight campaigns and simulated users, and show its regret.
 

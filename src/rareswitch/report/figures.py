@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import singledispatch
+from io import StringIO
 from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "beside", "check_page", "check_target", "draw"]
+__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "as_svg", "beside", "check_page", "check_target", "draw"]
 __all__ += ["draw_experiment", "figure", "headline", "name_points", "plain_ticks", "save", "series_colors"]
 
 #: A point in the coordinates of a panel.
@@ -138,6 +139,14 @@ def save(drawing: "Figure", path: str | Path, caption: str = "") -> None:
         drawing.supxlabel(" \\\n  ".join(lines), x=0.01, ha="left", fontsize=8, family="monospace", color=DARK_GREY)
     with replacing(path) as temporary:
         drawing.savefig(temporary, dpi=150, format=Path(path).suffix[1:].lower())
+
+
+def as_svg(drawing: "Figure") -> str:
+    """A figure as a part of a page."""
+    picture = StringIO()
+    drawing.savefig(picture, format="svg", metadata={"Date": None})
+    text = picture.getvalue()
+    return text[text.index("<svg") :]
 
 
 def _figure_class() -> "type[Figure]":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, singledispatch
+from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +34,7 @@ from rareswitch.report.text import as_text, waits_text
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["PARTS", "as_html", "audit_part", "changes_part", "part_of", "templates"]
+__all__ = ["PARTS", "as_html", "audit_part", "changes_part", "part_of", "plain_page", "templates"]
 
 #: The parts of a report in their order.
 PARTS = ("summary", "proposal", "timeline", "shares", "values", "rewards", "health")
@@ -75,6 +76,16 @@ def templates(*packages: str) -> "Environment":
 def as_html(report: object) -> str:
     """A report as a page that needs no other file."""
     raise ParameterError(f"there is no page of a {type(report).__name__}.")
+
+
+def plain_page(title: str, body: Sequence[str]) -> str:
+    """A page with parts that are HTML already; nothing is loaded from elsewhere."""
+    style = "body{max-width:60em;margin:2em auto;padding:0 1em;font:16px/1.5 system-ui,sans-serif}"
+    style += "h1{font-size:1.4em}pre{overflow-x:auto;font-size:13px}svg{max-width:100%;height:auto}"
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style>\n{chr(10).join(body)}\n</html>\n"
+    )
 
 
 @as_html.register

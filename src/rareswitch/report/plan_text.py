@@ -1,7 +1,6 @@
 """Plans as text: how many policies, when, at what cost; and as a page that needs nothing else."""
 
 import html
-import io
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -9,8 +8,20 @@ from rareswitch.core import percent_text, table
 from rareswitch.errors import several
 from rareswitch.learner import LEARNERS
 from rareswitch.planning import DAY, Bounds, Detection, Option, Plan, PlannedRegret, ScheduleTable, duration_text
-from rareswitch.report.figures import BLUE, DARK_GREY, GREY, ORANGE, WIDTH, beside, draw, figure, headline, plain_ticks
-from rareswitch.report.html import as_html
+from rareswitch.report.figures import (
+    BLUE,
+    DARK_GREY,
+    GREY,
+    ORANGE,
+    WIDTH,
+    as_svg,
+    beside,
+    draw,
+    figure,
+    headline,
+    plain_ticks,
+)
+from rareswitch.report.html import as_html, plain_page
 from rareswitch.report.text import as_text, ratio_text, wrapped
 
 if TYPE_CHECKING:
@@ -220,21 +231,13 @@ def draw_plan(plan: Plan) -> "Figure":
 @as_html.register
 def plan_page(plan: Plan) -> str:
     """One page with the picture in it; nothing is loaded from elsewhere."""
-    picture = io.StringIO()
-    draw_plan(plan).savefig(picture, format="svg", metadata={"Date": None})
-    svg = picture.getvalue()
     best = as_text(ScheduleTable(first=1, ends=plan.best.ends, zone=plan.zone))
     dates = "\n\n".join(
         as_text(ScheduleTable(first=1, ends=option.ends, zone=plan.zone)) for option in plan.options[1:]
     )
     tables = [("Times", best), ("By number of policies", _options(plan)), ("All times", dates)]
-    body = [f"<h1>{html.escape(headline_text(plan))}</h1>", svg[svg.index("<svg") :]]
+    body = [f"<h1>{html.escape(headline_text(plan))}</h1>", as_svg(draw_plan(plan))]
     body += [f"<h2>{title}</h2><pre>{html.escape(text)}</pre>" for title, text in tables]
     body += [f"<p>{html.escape(text)}</p>" for text in facts_text(plan, cli=True)]
     body += [f"<h2>What is proved</h2><pre>{html.escape(as_text(plan.bounds))}</pre>"]
-    style = "body{max-width:60em;margin:2em auto;padding:0 1em;font:16px/1.5 system-ui,sans-serif}"
-    style += "h1{font-size:1.4em}pre{overflow-x:auto;font-size:13px}svg{max-width:100%;height:auto}"
-    return (
-        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Plan of updates</title>'
-        f"<style>{style}</style>\n{chr(10).join(body)}\n</html>\n"
-    )
+    return plain_page("Plan of updates", body)

@@ -19,7 +19,7 @@ from rareswitch.planning import (
     duration_text,
 )
 
-__all__ = ["as_text"]
+__all__ = ["as_text", "wrapped"]
 
 #: Columns of a terminal.
 WIDTH = 80

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rareswitch.core import table
 from rareswitch.lab.report.runs import (
     HEADER,
     LEVEL,
@@ -24,6 +23,7 @@ from rareswitch.lab.report.runs import (
     resolution,
     short,
 )
+from rareswitch.lab.report.sections import Section, sections_markdown, sections_text
 from rareswitch.lab.simulate import Run
 from rareswitch.report import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, headline, plain_ticks
 
@@ -340,43 +340,15 @@ def _label(panel: "Axes", ranked: Sequence[Standing], yardstick: str | None) -> 
     panel.legend(frameon=False, fontsize=8.5, loc="upper right")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A table with its heading."""
-
-    title: str
-    text: str = ""
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    #: How many columns are words.
-    left: int = 2
-    #: Where the section is about one world.
-    world: str = ""
-
-
 def contest_text(verdicts: Sequence[ContestVerdict]) -> str:
     """All tables for the terminal: the worlds first, what matters most last."""
-    sections = (s for verdict in verdicts for s in (*_worlds(verdict), *_summaries(verdict)))
-    heads = ((s, "\n".join(filter(None, (s.title, s.text)))) for s in sections)
-    return "\n\n\n".join(f"{head}\n\n{table(s.header, s.rows, left=s.left)}" for s, head in heads)
+    return sections_text(s for verdict in verdicts for s in (*_worlds(verdict), *_summaries(verdict)))
 
 
 def contest_markdown(verdicts: Sequence[ContestVerdict], pictures: Mapping[str, str] | None = None) -> str:
-    """All tables as Markdown, the summaries first; pictures by world, and ``""`` for that of the summary.
-
-    A picture shows all horizons and comes once, with the first table that it belongs to.
-    """
-    left = dict(pictures or {})
-    lines = ["# The contest"]
-    for sections in (_summaries, _worlds):
-        for verdict in verdicts:
-            for s in sections(verdict):
-                lines += ["", f"## {s.title}", *(["", s.text] if s.text else [])]
-                if s.world in left:
-                    lines += ["", f"![{s.world or 'summary'}]({left.pop(s.world)})"]
-                lines += ["", _row(s.header), _row([":--" if k < s.left else "--:" for k in range(len(s.header))])]
-                lines += [_row(row) for row in s.rows]
-    return "\n".join(lines) + "\n"
+    """All tables as Markdown, the summaries first; pictures by world, and ``""`` for that of the summary."""
+    sections = (s for part in (_summaries, _worlds) for verdict in verdicts for s in part(verdict))
+    return sections_markdown("The contest", sections, pictures)
 
 
 def _summaries(verdict: ContestVerdict) -> Iterator[Section]:
@@ -495,7 +467,3 @@ def _marked(standing: Standing, world: str) -> str:
 
 def _plain(value: float) -> str:
     return "" if math.isnan(value) else short(value)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
