@@ -17,6 +17,7 @@ from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, State
 from rareswitch.store import Marks
 from reference import trials
+from reference.refusals import raises
 from reference.rows import STORES
 
 pytestmark = pytest.mark.usefixtures("short_plans")
@@ -53,8 +54,7 @@ def test_an_experiment_that_is_there_is_opened_if_its_settings_are_those(store_u
         assert trial.status().decisions == 1
     with pytest.raises(ExistsError, match=r"'again' .* created with other settings \(policies, seed\)"):
         asked(url, "again", policies=5, seed=12345)
-    with pytest.raises(ExistsError, match="already"):
-        asked(url, "again", policies=4, exist_ok=False)
+    raises(ExistsError, "already", asked, url, "again", policies=4, exist_ok=False)
 
 
 @pytest.mark.parametrize("world", [WORLD, CLICKS], ids=["linear", "clicks"])
@@ -239,10 +239,8 @@ def test_deferred_decisions_count_when_they_are_activated_as_if_they_were_made_t
     assert active.activated is not None
     again = deferred.decide(rounds.contexts[BATCH], id=BATCH, deferred=True)
     assert (again.arm, again.version, again.deferred) == (choices[BATCH].arm, 1, True)
-    with pytest.raises(ConflictError, match="used before"):
-        deferred.decide(rounds.contexts[0], id=BATCH)
-    with pytest.raises(ParameterError, match="none of 'no' in this experiment; the other 1"):
-        deferred.activate(0, "no")
+    raises(ConflictError, "used before", deferred.decide, rounds.contexts[0], id=BATCH)
+    raises(ParameterError, "none of 'no' in this experiment; the other 1", deferred.activate, 0, "no")
     assert deferred.activate().decisions == 0
 
 

@@ -26,6 +26,7 @@ from rareswitch.learner import (
     takes,
 )
 from reference.loop import after, rows_of, step, steps
+from reference.refusals import raises
 
 DIM, ARMS, HORIZON, NOISE = 4, 5, 400, 0.4
 HOME = {"fixed-set-elimination": "fixed", "e4": "fixed", "base": "plain"}
@@ -94,8 +95,7 @@ def test_rows_that_do_not_belong_here_are_refused(name: str) -> None:
     with pytest.raises(BatchError, match="belongs to another run, or to a batch that was learned from already"):
         learner.next(state, summary)
     stranger = replace(rows.select(slice(1)), batch_names=("f" * 64,))
-    with pytest.raises(BatchError, match="which this run never had"):
-        learner.summarize(state, stranger)
+    raises(BatchError, "which this run never had", learner.summarize, state, stranger)
     other = fresh("oful" if name != "oful" else "linucb", world)
     with pytest.raises(BatchError, match=f"this state is of {other.name}, and the learner is {name}"):
         learner.next(other.begin(), summary)
@@ -108,8 +108,7 @@ def test_nothing_is_learned_after_the_end(name: str) -> None:
     *_, (_, last) = steps(learner, world)
     assert last.state.done
     assert last.state.start == last.state.horizon == 20
-    with pytest.raises(BatchError, match="this run is over: its last batch has been learned from"):
-        learner.next(last.state, last.summary)
+    raises(BatchError, "this run is over: its last batch has been learned from", learner.next, last.state, last.summary)
 
 
 @every_learner
@@ -169,11 +168,9 @@ def test_contexts_out_of_the_unit_ball_are_refused_walking_frozen_or_not(name: s
         assert simulate(made(name, dim=3, arms=3, horizon=20), Long(), seed=1, cap=cap).policies == (cap or 8)
         return
     learner = made(name, dim=3, arms=3, horizon=20)
-    with pytest.raises(ContextNormError, match="norm 3"):
-        simulate(learner, Long(), seed=1, cap=cap)
+    raises(ContextNormError, "norm 3", simulate, learner, Long(), seed=1, cap=cap)
     state = learner.begin()
-    with pytest.raises(ContextNormError, match="norm 3"):
-        learner.summarize(state, rows_of(state, Long(), 1, count=1))
+    raises(ContextNormError, "norm 3", learner.summarize, state, rows_of(state, Long(), 1, count=1))
 
 
 @every_learner
@@ -204,8 +201,7 @@ def test_bad_settings_are_refused(name: str) -> None:
         if set(bad) <= set(takes(name)):
             with pytest.raises(ParameterError):
                 made(name, **{"dim": ARMS, "arms": ARMS, "horizon": 100, "noise": 0.5} | bad)
-    with pytest.raises(ParameterError, match="does not take wings"):
-        make_learner(name, dim=ARMS, arms=ARMS, horizon=100, wings=2)
+    raises(ParameterError, "does not take wings", make_learner, name, dim=ARMS, arms=ARMS, horizon=100, wings=2)
     with pytest.raises(
         ParameterError, match=f"{name} needs {', '.join(required_settings(LEARNERS[name]))}; got no settings"
     ):

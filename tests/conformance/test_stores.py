@@ -13,6 +13,7 @@ from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Store, open_store
 from rareswitch.store.postgres import PostgresStore
 from reference.plain_store import PlainStore, reward_value
+from reference.refusals import raises
 from reference.rows import SHARED, STORES, decision, decisions, reward, version
 
 Address = Callable[[str], str]
@@ -77,14 +78,12 @@ def test_cautions_are_counted_once_for_each_decision_that_is_new(store: Store, r
 @pytest.mark.parametrize("kind", STORES)
 def test_an_experiment_is_created_once(kind: str, store_url: Address) -> None:
     store = open_store(store_url(kind), uuid4().hex)
-    with pytest.raises(StoreError, match=r"Create|no experiment"):
-        store.description()
+    raises(StoreError, r"Create|no experiment", store.description)
     store.create('{"learner": "≤ ☃"}', version(1))
     assert store.description() == '{"learner": "≤ ☃"}'
     assert store.versions() == [version(1)]
     assert store.head() == 1
-    with pytest.raises(StoreError, match="already"):
-        store.create("another", version(1))
+    raises(StoreError, "already", store.create, "another", version(1))
     assert store.description() == '{"learner": "≤ ☃"}'
     store.close()
 
@@ -96,8 +95,7 @@ def test_a_closed_store_neither_reads_nor_writes(kind: str, store_url: Address) 
     for _ in range(2):
         store.close()
     for call in (store.head, store.totals, lambda: store.add_decisions([decision(0)]), lambda: store.find([b"-" * 16])):
-        with pytest.raises(StoreError, match=r"the store is closed. Open it again"):
-            call()
+        raises(StoreError, r"the store is closed. Open it again", call)
 
 
 def test_a_decision_is_kept_as_it_came(store: Store) -> None:
@@ -209,8 +207,7 @@ def test_the_first_to_publish_makes_the_version(store: Store) -> None:
 
 
 def test_a_version_without_its_parent_is_refused(store: Store) -> None:
-    with pytest.raises(StoreError, match="version 3 needs version 2; the head is 1"):
-        store.publish(version(3))
+    raises(StoreError, "version 3 needs version 2; the head is 1", store.publish, version(3))
     assert store.head() == 1
 
 

@@ -15,6 +15,7 @@ from rareswitch.errors import ContextNormError, ParameterError, RareswitchError,
 from rareswitch.lab.worlds import LowerBoundWorld, every_instance, switch_lower_bound, theorem_range
 from rareswitch.lab.worlds.lower_bound import every_sign, most_stages
 from rareswitch.learner import BatchLinUCB
+from reference.refusals import raises
 
 
 @st.composite
@@ -241,8 +242,7 @@ def test_the_line_of_the_theorem() -> None:
     ids=str,
 )
 def test_bad_instances_are_refused(options: dict[str, Any], kind: type[RareswitchError], words: str) -> None:
-    with pytest.raises(kind, match=words):
-        LowerBoundWorld(**{"horizon": 4096, "stages": 2, **options})
+    raises(kind, words, LowerBoundWorld, **{"horizon": 4096, "stages": 2, **options})
 
 
 @pytest.mark.parametrize(
@@ -259,5 +259,4 @@ def test_bad_instances_are_refused(options: dict[str, Any], kind: type[Rareswitc
     ],
 )
 def test_bad_calls_are_refused(call: Callable[[], object], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        call()
+    raises(ParameterError, words, call)

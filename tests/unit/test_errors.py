@@ -12,6 +12,7 @@ from rareswitch.cli.requests import DECISIONS, read_line
 from rareswitch.core import finite_array, make_executor
 from rareswitch.errors import ParameterError, RareswitchError, several
 from rareswitch.planning import schedule_of
+from reference.refusals import raises
 
 
 @pytest.mark.parametrize(
@@ -29,8 +30,7 @@ from rareswitch.planning import schedule_of
     ],
 )
 def test_a_misspelt_name_is_told_what_it_may_have_meant(misspelt: Callable[[], Any], meant: str) -> None:
-    with pytest.raises(RareswitchError, match=f"Did you mean '{meant}'"):
-        misspelt()
+    raises(RareswitchError, f"Did you mean '{meant}'", misspelt)
 
 
 def test_nothing_is_guessed_that_is_not_alike() -> None:
@@ -65,7 +65,5 @@ def test_a_status_and_an_update_of_one_decision_speak_of_one() -> None:
 
 def test_decimals_are_numbers() -> None:
     assert finite_array("contexts", [[Decimal("0.5"), 1], [2.0, Decimal(3)]]).tolist() == [[0.5, 1.0], [2.0, 3.0]]
-    with pytest.raises(RareswitchError, match="must hold real numbers"):
-        finite_array("contexts", [[Decimal("0.5"), "1"]])
-    with pytest.raises(RareswitchError, match="must be finite"):
-        finite_array("contexts", [Decimal("NaN")])
+    raises(RareswitchError, "must hold real numbers", finite_array, "contexts", [[Decimal("0.5"), "1"]])
+    raises(RareswitchError, "must be finite", finite_array, "contexts", [Decimal("NaN")])

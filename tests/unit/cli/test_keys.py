@@ -12,6 +12,7 @@ from rareswitch.experiment import open_experiment
 from rareswitch.lab.distributions import OneBig
 from rareswitch.policy import load_key, load_policy
 from reference.commands import done, refused, said
+from reference.refusals import raises
 
 TEXT = "hmac-sha256:000102030405060708090a0b0c0d0e0f"
 HERE = ("spring.db", "one")
@@ -101,8 +102,7 @@ def test_designs_are_kept_and_signed(here: Path, capsys: pytest.CaptureFixture[s
     kept = load_policy("q")
     assert kept.id == policy.id
     assert kept.sampler.weights.tolist() == weights  # type: ignore[attr-defined]
-    with pytest.raises(FileFormatError, match="not signed"):
-        load_policy("q", key=load_key("k"))
+    raises(FileFormatError, "not signed", load_policy, "q", key=load_key("k"))
     done(capsys, "key", "--scheme", "ed25519", "--out", "pair")
     for options, words in (
         (("--distributional", "--out", "p"), "p: exists already, and a policy is never overwritten"),

@@ -14,6 +14,7 @@ from rareswitch.errors import FileFormatError
 from rareswitch.learner import Foresight, State, summaries_from_bytes
 from rareswitch.policy import Policy
 from reference.hostile import resealed
+from reference.refusals import raises
 
 
 def state() -> State:
@@ -37,8 +38,7 @@ def test_values_come_back_with_their_bytes() -> None:
 
 @pytest.mark.parametrize("junk", [b"", b"x", b"\x00" * 8, b"\xff" * 64, json.dumps({"a": 1}).encode(), DATA[:-1]])
 def test_what_is_no_file_is_refused(junk: bytes) -> None:
-    with pytest.raises(FileFormatError, match="not a state, or a damaged one"):
-        codec.from_bytes(State, junk)
+    raises(FileFormatError, "not a state, or a damaged one", codec.from_bytes, State, junk)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,7 @@ def test_what_is_no_file_is_refused(junk: bytes) -> None:
 )
 def test_edited_files_are_refused(change: dict[str, Any], words: str) -> None:
     meta, arrays = unpack(DATA)
-    with pytest.raises(FileFormatError, match=words):
-        codec.from_bytes(State, pack(meta | change, arrays))
+    raises(FileFormatError, words, codec.from_bytes, State, pack(meta | change, arrays))
 
 
 @pytest.mark.parametrize(
@@ -81,12 +80,10 @@ def test_content_that_makes_no_sense_is_refused_although_its_id_fits(
 ) -> None:
     meta, arrays = unpack(DATA)
     change(meta["content"], arrays)
-    with pytest.raises(FileFormatError, match=words):
-        codec.from_bytes(State, resealed(meta, arrays))
+    raises(FileFormatError, words, codec.from_bytes, State, resealed(meta, arrays))
 
 
 def test_a_file_of_another_kind_is_named() -> None:
     with pytest.raises(FileFormatError, match=r"a policy was expected, and this is a state\. Name another file"):
         codec.from_bytes(Policy, DATA)
-    with pytest.raises(FileFormatError, match="a summaries was expected, and this is a state"):
-        summaries_from_bytes(DATA)
+    raises(FileFormatError, "a summaries was expected, and this is a state", summaries_from_bytes, DATA)

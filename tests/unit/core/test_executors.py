@@ -16,6 +16,7 @@ import pytest
 from rareswitch.core import make_executor, run_shards
 from rareswitch.core.executors import AHEAD, Processes
 from rareswitch.errors import EngineError, InputError, MissingEngineError, ParameterError
+from reference.refusals import raises
 from unit import shards
 
 SQUARES = [0, 1, 4, 9, 16, 25]
@@ -110,8 +111,7 @@ def test_shards_that_fail_to_come_raise_after_the_results_before_them(executor: 
 
     results = run_shards(shards.square, broken(), executor)
     assert [next(results) for _ in range(3)] == [0, 1, 4]
-    with pytest.raises(OSError, match="no more of these"):
-        next(results)
+    raises(OSError, "no more of these", next, results)
 
 
 @pytest.mark.parametrize("function", [shards.dies_the_first_time, shards.dies_while_it_answers])
@@ -127,8 +127,7 @@ def test_lost_workers_change_nothing(function: Any, processes: Processes, tmp_pa
 def test_a_shard_that_kills_every_worker_is_named(processes: Processes) -> None:
     results = run_shards(shards.dies_of_three, range(6), processes, label="piece")
     assert [next(results) for _ in range(3)] == SQUARES[:3]
-    with pytest.raises(EngineError, match=r"piece 3 lost its worker 3 times.* less memory, .*'serial'"):
-        next(results)
+    raises(EngineError, r"piece 3 lost its worker 3 times.* less memory, .*'serial'", next, results)
 
 
 def test_a_cluster_repeats_shards(cluster: str, tmp_path: Path) -> None:
@@ -157,8 +156,7 @@ def test_what_cannot_be_sent(processes: Processes, monkeypatch: pytest.MonkeyPat
         (shards.be_awkward, 1, EngineError, "AwkwardError: number 1"),
         (module.__dict__["double"], 1, ModuleNotFoundError, "only_here"),
     ):
-        with pytest.raises(error, match=words):
-            next(run_shards(function, [shard], processes))
+        raises(error, words, next, run_shards(function, [shard], processes))
 
 
 def test_workers_have_one_thread_block_ctrl_c_and_end_with_the_pool(
@@ -182,8 +180,7 @@ def test_workers_have_one_thread_block_ctrl_c_and_end_with_the_pool(
 
 @pytest.mark.parametrize("name", ["", "serials", "Serial", "threads:2", ":4", "tcp://127.0.0.1:8786", 4, None])
 def test_unknown_names(name: Any) -> None:
-    with pytest.raises(InputError, match="no engine is called"):
-        make_executor(name)
+    raises(InputError, "no engine is called", make_executor, name)
 
 
 @pytest.mark.parametrize("count", ["", "0", "-1", "1025", "9" * 5000, "two", "1.5", " 2", "1_0", "٣", "2x", "+2"])
@@ -193,8 +190,7 @@ def test_numbers_of_workers_that_are_none(count: str) -> None:
         ("serial", "stands alone"),
         ("dask", "the address of a scheduler"),
     ):
-        with pytest.raises(ParameterError, match=f"{rule}.* got '"):
-            make_executor(f"{kind}:{count}")
+        raises(ParameterError, f"{rule}.* got '", make_executor, f"{kind}:{count}")
 
 
 def test_nobody_answers(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -294,7 +290,6 @@ if __name__ == "__main__":
                 assert [next(results), next(results)] == [0, 1]
                 assert shards.until((tmp_path / "pid").exists)
                 running.kill()
-                with pytest.raises(EngineError, match="the scheduler of its cluster was lost"):
-                    next(results)
+                raises(EngineError, "the scheduler of its cluster was lost", next, results)
         finally:
             running.kill()

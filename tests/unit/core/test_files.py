@@ -19,6 +19,7 @@ import pytest
 from rareswitch.core import decoding, plain_json, read_whole, replacing, write_whole
 from rareswitch.core.codec import pack, unpack
 from rareswitch.errors import FileFormatError
+from reference.refusals import raises
 
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.ones(2)}
 META = {"schema": 1, "name": "é"}
@@ -42,10 +43,8 @@ def test_other_spellings_of_a_header_are_refused() -> None:
     unpack(crafted(text, body))
     twice, decimal = text.replace('{"__', '{"a":{},"__'), text.replace("[2]", "[2.0]")
     for other in (json.dumps(header), text + " " * 8, twice, decimal):
-        with pytest.raises(ValueError, match=r"header|shape"):
-            unpack(crafted(other, body))
-    with pytest.raises(ValueError, match="header"):
-        unpack(crafted(text, body + b"12345678"))
+        raises(ValueError, r"header|shape", unpack, crafted(other, body))
+    raises(ValueError, "header", unpack, crafted(text, body + b"12345678"))
 
 
 def test_entries_that_share_their_bytes_take_no_memory() -> None:
@@ -56,11 +55,9 @@ def test_entries_that_share_their_bytes_take_no_memory() -> None:
     data = crafted(header, bytes(1 << 20))
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match="at most 65536 values"):
-            unpack(data)
+        raises(ValueError, "at most 65536 values", unpack, data)
         few = {name: header[name] for name in ["__metadata__", *sorted(header)[:1000]]}
-        with pytest.raises(ValueError, match="header"):
-            unpack(crafted(few, bytes(1 << 20)))
+        raises(ValueError, "header", unpack, crafted(few, bytes(1 << 20)))
         assert tracemalloc.get_traced_memory()[1] < 10 * len(data)
     finally:
         tracemalloc.stop()
@@ -79,25 +76,21 @@ def test_plain_data_is_bounded_in_size_and_depth(text: str) -> None:
 
 def test_nothing_is_written_that_would_not_be_read() -> None:
     assert plain_json(b"[1,2]") == [1, 2]
-    with pytest.raises(FileFormatError, match="a file holds at most 65536 values beside its arrays"):
-        pack(list(range(200_000)), {})
+    raises(FileFormatError, "a file holds at most 65536 values beside its arrays", pack, list(range(200_000)), {})
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/zero", "/dev/null", tmp_path / "pipe"):
-        with pytest.raises(FileFormatError, match="it is a device or a pipe"):
-            read_whole(path)
+        raises(FileFormatError, "it is a device or a pipe", read_whole, path)
     for path, words in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file"), ("a\0b", "null byte")):
-        with pytest.raises(FileFormatError, match=f"cannot be read .*{words}"):
-            read_whole(path)
+        raises(FileFormatError, f"cannot be read .*{words}", read_whole, path)
     assert read_whole(Path(__file__)) == Path(__file__).read_bytes()
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs files whose size is not known beforehand")
 def test_no_more_is_read_than_a_file_claims_to_hold() -> None:
-    with pytest.raises(FileFormatError, match="grows while it is read"):
-        read_whole("/proc/self/status")
+    raises(FileFormatError, "grows while it is read", read_whole, "/proc/self/status")
 
 
 def test_files_are_private_while_they_are_written_and_have_usual_modes_then(tmp_path: Path) -> None:
@@ -182,8 +175,7 @@ def test_a_disk_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(FileFormatError, match=re.escape("a: cannot be written (Input/output error)")):
-        write_whole(b"x", tmp_path / "a")
+    raises(FileFormatError, re.escape("a: cannot be written (Input/output error)"), write_whole, b"x", tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -191,6 +183,5 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     """A device or a pipe would be gone for all processes of the machine."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(FileFormatError, match=r"pipe: cannot be written; it is there already, and no file\."):
-        write_whole(b"x", pipe)
+    raises(FileFormatError, r"pipe: cannot be written; it is there already, and no file\.", write_whole, b"x", pipe)
     assert pipe.is_fifo()

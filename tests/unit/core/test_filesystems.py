@@ -13,6 +13,7 @@ from rareswitch.core import make_executor
 from rareswitch.errors import FileFormatError
 from rareswitch.log import LogWriter, find_parts, write_part
 from reference.logs import Row, Run, played, update
+from reference.refusals import raises
 
 COLUMNS: dict[str, Any] = {"policy_id": "p", "features": [[1.0, 2.0]], "ids": [1], "propensities": [0.5]}
 
@@ -102,8 +103,7 @@ def test_an_object_appears_whole_or_not_at_all_and_is_never_replaced(bucket: str
     url = f"{bucket}/once.parquet"
     with pytest.raises(KeyboardInterrupt), LogWriter(url, dim=2, policy_id="p"):
         raise KeyboardInterrupt
-    with pytest.raises(FileFormatError, match="no file matches"):
-        find_parts([url])
+    raises(FileFormatError, "no file matches", find_parts, [url])
     write_part(url, **COLUMNS, rewards=[1.0])
     with pytest.raises(FileFormatError, match=f"{url}: exists already, and a log is never overwritten"):
         write_part(url, **COLUMNS, rewards=[2.0])
@@ -123,8 +123,7 @@ def test_a_damaged_object_is_named(bucket: str) -> None:
     ):
         with files.open_output_stream("logs/damaged.parquet") as part:
             part.write(change)
-        with pytest.raises(FileFormatError, match=words):
-            update(here, [f"{bucket}/damaged.parquet"])
+        raises(FileFormatError, words, update, here, [f"{bucket}/damaged.parquet"])
 
 
 def test_an_address_with_a_password_is_refused_without_repeating_it(bucket: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from rareswitch.core import id_keys, one_key
 from rareswitch.errors import ParameterError, ShapeError
+from reference.refusals import raises
 
 
 def hashed(text: str) -> tuple[int, int]:
@@ -103,8 +104,7 @@ def test_what_is_no_id_is_refused_alone_and_among_others(bad: Any, match: str, m
     ids=str,
 )
 def test_collections_with_what_is_no_id_are_refused(ids: Any, rule: str) -> None:
-    with pytest.raises(ParameterError, match=rule):
-        id_keys(ids)
+    raises(ParameterError, rule, id_keys, ids)
 
 
 def test_collections_of_another_form_are_refused() -> None:
@@ -114,10 +114,8 @@ def test_collections_of_another_form_are_refused() -> None:
             id_keys(bad)
         assert len(str(caught.value)) < 250
     for shape in ((), (2, 3), (2, 2, 2)):
-        with pytest.raises(ShapeError, match="one-dimensional"):
-            id_keys(np.zeros(shape, dtype=np.uint64))
+        raises(ShapeError, "one-dimensional", id_keys, np.zeros(shape, dtype=np.uint64))
     with pytest.raises(ShapeError, match="one-dimensional"):
         id_keys(np.zeros((3, 2), dtype=np.int64))  # keys are of uint64 alone
     for ids in ([1, 2], range(10**15), ["a"] * 4, id_keys(range(2))):
-        with pytest.raises(ShapeError, match="3 sets take 3 ids; got"):
-            id_keys(ids, 3)
+        raises(ShapeError, "3 sets take 3 ids; got", id_keys, ids, 3)

@@ -7,6 +7,7 @@ import pytest
 
 from rareswitch.core import id_keys, normals, one_key, uniforms, uniforms_at
 from rareswitch.errors import ParameterError
+from reference.refusals import raises
 
 
 def test_numbers_depend_on_seed_stream_and_decision_alone() -> None:
@@ -46,12 +47,10 @@ def test_uniforms_are_uniform_and_open(strings: bool) -> None:
 )
 def test_bad_keys_are_refused(bad: dict[str, Any], words: str) -> None:
     usual: dict[str, Any] = {"seed": 1, "stream": "s", "first": 0, "count": 3}
-    with pytest.raises(ParameterError, match=words):
-        uniforms(**usual | bad)
+    raises(ParameterError, words, uniforms, **usual | bad)
     uniforms_at(1, "s", id_keys([1]))  # 1 == True, and its key is remembered
     if "seed" in bad:
-        with pytest.raises(ParameterError, match="seed"):
-            uniforms_at(bad["seed"], "s", id_keys([1]))
+        raises(ParameterError, "seed", uniforms_at, bad["seed"], "s", id_keys([1]))
 
 
 def test_the_bits_are_those_of_the_published_generator() -> None:

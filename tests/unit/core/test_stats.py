@@ -6,6 +6,7 @@ import pytest
 
 from rareswitch import Stats
 from rareswitch.errors import InputError, NonFiniteError, ParameterError, ShapeError
+from reference.refusals import raises
 
 
 def test_statistics_are_their_definitions() -> None:
@@ -65,5 +66,4 @@ def test_statistics_are_frozen_copies() -> None:
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        call()
+    raises(error, words, call)

@@ -18,12 +18,12 @@ from rareswitch.core import (
     whole,
 )
 from rareswitch.errors import ContextNormError, EmptySetError, InputError, ParameterError, ShapeError
+from reference.refusals import raises
 
 
 def test_only_living_arms_must_lie_in_the_unit_ball() -> None:
     contexts = np.array([[[0.5, 0.0], [3.0, 4.0]]])
-    with pytest.raises(ContextNormError, match="arm 1 of set 0 has norm 5"):
-        unit_ball(context_sets(contexts))
+    raises(ContextNormError, "arm 1 of set 0 has norm 5", unit_ball, context_sets(contexts))
     unit_ball(context_sets(contexts, [[True, False]]))
     unit_ball(context_sets(contexts / 5))
 
@@ -83,8 +83,7 @@ def test_numbers_are_taken_whatever_their_type() -> None:
 def test_what_is_no_number_array_or_set_is_refused(
     call: Callable[[], object], error: type[InputError], words: str
 ) -> None:
-    with pytest.raises(error, match=words):
-        call()
+    raises(error, words, call)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rareswitch.design import Uniform
 from rareswitch.errors import BatchError, EmptySetError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.learner import make_learner
 from rareswitch.policy import Policy
+from reference.refusals import raises
 
 RNG = np.random.default_rng(3)
 SETS = ContextSets(RNG.standard_normal((4, 3, 2)), np.ones((4, 3), dtype=np.bool_))
@@ -85,8 +86,7 @@ def test_decisions_and_sets_must_belong_together() -> None:
     good = DecisionLog.of(SETS, decisions, [1.0, None, 0.0, True])
     np.testing.assert_array_equal(good.features, SETS.contexts[np.arange(4), decisions.arms])
     assert (good.policy_id, good.propensities.tolist()) == (policy.id, [1 / 3] * 4)
-    with pytest.raises(ShapeError, match="2 context sets were given for 4 decisions"):
-        DecisionLog.of(SETS[:2], decisions, [0.0, 0.0])
+    raises(ShapeError, "2 context sets were given for 4 decisions", DecisionLog.of, SETS[:2], decisions, [0.0, 0.0])
     dead = np.ones((4, 3), dtype=np.bool_)
     dead[0, decisions.arms[0]] = False
     for sets, arms in ((dead, decisions.arms), (None, np.array([9, 0, 0, 0])), (None, np.array([-1, 0, 0, 0]))):
@@ -134,8 +134,7 @@ def test_decisions_and_sets_must_belong_together() -> None:
     ],
 )
 def test_bad_rows_are_explained(given: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        made(**given)
+    raises(error, words, made, **given)
 
 
 def test_names_and_numbers_are_different_ids() -> None:
@@ -176,8 +175,7 @@ def test_copies_are_one_decision_and_a_reward_completes_its_row() -> None:
     ids=["rewards", "features", "propensities", "sets", "masks", "features of rewarded rows"],
 )
 def test_rows_that_contradict_each_other_are_refused(columns: dict[str, Any]) -> None:
-    with pytest.raises(BatchError, match=r"[12] decisions? with rows that contradict .*; the first has rows \d, \d"):
-        joined(**columns)
+    raises(BatchError, r"[12] decisions? with rows that contradict .*; the first has rows \d, \d", joined, **columns)
 
 
 def test_parts_are_joined() -> None:
@@ -191,8 +189,7 @@ def test_parts_are_joined() -> None:
         DecisionLog.concatenate([])
     parts: Any
     for parts in ([1], [made(), None]):
-        with pytest.raises(ShapeError, match="joined from a list of them"):
-            DecisionLog.concatenate(parts)
+        raises(ShapeError, "joined from a list of them", DecisionLog.concatenate, parts)
 
 
 def test_a_learner_takes_the_decisions_of_one_policy() -> None:
@@ -210,10 +207,8 @@ def test_times_may_be_dates() -> None:
 
 
 def test_a_window_needs_the_time_of_every_decision() -> None:
-    with pytest.raises(ParameterError, match="needs to know when decisions were made"):
-        made().attributed(window=1.0)
-    with pytest.raises(NonFiniteError, match="the one at index 1 is nan"):
-        made(times=[1.0, np.nan, 2.0, 3.0]).attributed(window=1.0)
+    raises(ParameterError, "needs to know when decisions were made", made().attributed, window=1.0)
+    raises(NonFiniteError, "the one at index 1 is nan", made(times=[1.0, np.nan, 2.0, 3.0]).attributed, window=1.0)
     log = made(times=[0.0, 50.0, 0.0, 0.0], reward_times=[10.0, 55.0, 70.0, 1.0])
     for now in (100.0, np.datetime64("1970-01-01T00:01:40")):
         counted = log.attributed(window=60.0, now=now)
@@ -285,5 +280,4 @@ def test_offered_arms_that_cannot_be_squared_are_refused() -> None:
     contexts = np.ones((2, 3, 2))
     decisions = Policy(dim=2, sampler=Uniform()).decide(contexts, ids=range(2), seed=1)
     contexts[1, (decisions.arms[1] + 1) % 3] = 1e200
-    with pytest.raises(NonFiniteError, match=r"contexts must be at most 1e\+100 in size"):
-        DecisionLog.of(contexts, decisions, [1.0, 2.0])
+    raises(NonFiniteError, r"contexts must be at most 1e\+100 in size", DecisionLog.of, contexts, decisions, [1.0, 2.0])

@@ -10,6 +10,7 @@ from rareswitch.design.distributional import Form
 from rareswitch.errors import ParameterError
 from rareswitch.lab.distributions import Counterexample, Gaussian
 from rareswitch.lab.reproduction.references.designs import literal_core
+from reference.refusals import raises
 
 DIM, SAMPLE, LAM = 10, 100, 1e-6
 # the event of Section 6: the rare set is seen once among γ = 100
@@ -98,8 +99,7 @@ def test_core_learning_is_the_softmax_policy_of_the_core() -> None:
 
 def test_an_empty_core_is_an_error_that_names_the_power() -> None:
     sets = Gaussian(dim=4, arms=3).draw(30, seed=1)
-    with pytest.raises(ParameterError, match="power"):
-        core_identification(sets.contexts, regularization=1e-3, power=0.1)
+    raises(ParameterError, "power", core_identification, sets.contexts, regularization=1e-3, power=0.1)
 
 
 @pytest.mark.parametrize("power", [1.0, 6.0])

@@ -4,6 +4,7 @@ import pytest
 from rareswitch.design import GOptimal, frank_wolfe_design, information, staged_design, variation
 from rareswitch.errors import CertificateError, ParameterError
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig
+from reference.refusals import raises
 
 SOURCES = [
     Gaussian(dim=6, arms=12),
@@ -71,5 +72,4 @@ def test_running_out_of_iterations_is_an_error() -> None:
 )
 def test_bad_parameters_are_refused(bad: dict[str, float]) -> None:
     arguments = {"regularization": 1e-3} | bad
-    with pytest.raises(ParameterError, match=next(iter(bad))):
-        frank_wolfe_design(np.ones((2, 2, 2)), **arguments)  # type: ignore[arg-type]
+    raises(ParameterError, next(iter(bad)), frank_wolfe_design, np.ones((2, 2, 2)), **arguments)

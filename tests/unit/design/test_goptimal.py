@@ -14,6 +14,7 @@ from rareswitch.errors import (
 from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.reproduction.references.certificate import exact_certificate, regularized_max_leverage
 from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
+from reference.refusals import raises
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -157,18 +158,15 @@ def test_unmet_certificates_raise_for_one_set_and_are_named_for_many(monkeypatch
 
     monkeypatch.setattr(goptimal, "design_sets", fails_on_odd)
     contexts = Gaussian(dim=2, arms=3).draw(4, seed=5).contexts
-    with pytest.raises(CertificateError, match="larger tol"):
-        g_optimal(contexts[0])
+    raises(CertificateError, "larger tol", g_optimal, contexts[0])
     with pytest.warns(CertificateWarning, match="2 of 4 designs could not be certified and are NaN: sets 1, 3"):
         design = g_optimal(contexts)
     assert design.failed.tolist() == [1, 3]
     assert [design[s].failed.size for s in range(4)] == [0, 1, 0, 1]
     assert np.isnan(design.weights[1]).all()
     assert not np.isnan(design.weights[0]).any()
-    with pytest.raises(CertificateError, match=r"no certified design for sets \[1, 3\]"):
-        GOptimal().probabilities(contexts)
-    with pytest.raises(CertificateError, match="larger tol"):
-        GOptimal().probabilities(contexts[0])
+    raises(CertificateError, r"no certified design for sets \[1, 3\]", GOptimal().probabilities, contexts)
+    raises(CertificateError, "larger tol", GOptimal().probabilities, contexts[0])
 
 
 def test_large_collections_are_solved_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,11 +201,9 @@ def test_large_collections_are_solved_in_steps(monkeypatch: pytest.MonkeyPatch) 
 def test_bad_contexts_are_refused(
     contexts: ArrayLike, available: ArrayLike | None, error: type[Exception], words: str
 ) -> None:
-    with pytest.raises(error, match=words):
-        g_optimal(contexts, available)
+    raises(error, words, g_optimal, contexts, available)
 
 
 @pytest.mark.parametrize("tol", [0.0, -1.0, np.nan, np.inf, 1e-9, "small"])
 def test_bad_tolerances_are_refused(tol: float) -> None:
-    with pytest.raises(ParameterError, match="tol must be"):
-        g_optimal([[1.0]], tol=tol)
+    raises(ParameterError, "tol must be", g_optimal, [[1.0]], tol=tol)

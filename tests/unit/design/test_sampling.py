@@ -7,6 +7,7 @@ from rareswitch.core import FloatArray
 from rareswitch.design import GOptimal, MixedArgmax, MixedSoftmax
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian
+from reference.refusals import raises
 
 CONTEXTS = Gaussian(dim=3, arms=6).draw(40, seed=1).contexts
 MATRIX = np.diag([1.0, 2.0, 5.0])
@@ -77,5 +78,4 @@ HALF, ALL = np.array([0.5, 0.5]), np.array([1.0])
     ],
 )
 def test_bad_mixtures_are_refused(make: Callable[[], object], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        make()
+    raises(error, words, make)

@@ -8,6 +8,7 @@ from rareswitch.design.distributional import Form
 from rareswitch.errors import ContextNormError, ParameterError
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Gaussian, OneBig
 from rareswitch.lab.reproduction.references.designs import literal_algorithm_2
+from reference.refusals import raises
 
 SOURCES = [
     Gaussian(dim=1, arms=3),
@@ -78,14 +79,11 @@ def test_in_one_dimension_the_policy_is_g_optimal_play() -> None:
 
 def test_bad_input_is_refused() -> None:
     contexts = Gaussian(dim=2, arms=3).draw(5, seed=1).contexts
-    with pytest.raises(ParameterError, match="regularization"):
-        staged_design(contexts, regularization=0.0)
-    with pytest.raises(ParameterError, match="form must be"):
-        staged_design(contexts, regularization=0.1, form="hardmax")  # type: ignore[arg-type]
+    raises(ParameterError, "regularization", staged_design, contexts, regularization=0.0)
+    raises(ParameterError, "form must be", staged_design, contexts, regularization=0.1, form="hardmax")
     long = contexts.copy()
     long[2, 1] *= 2
-    with pytest.raises(ContextNormError, match="arm 1 of set 2 has norm 2"):
-        staged_design(long, regularization=0.1)
+    raises(ContextNormError, "arm 1 of set 2 has norm 2", staged_design, long, regularization=0.1)
 
 
 def test_padding_does_not_change_the_exponent_of_the_softmax() -> None:

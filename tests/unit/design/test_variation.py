@@ -4,6 +4,7 @@ import pytest
 from rareswitch.design import GOptimal, Uniform, deviation, information, variation
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, OneBig
+from reference.refusals import raises
 
 
 def test_tools_are_their_definitions() -> None:
@@ -31,10 +32,8 @@ def test_information_of_other_sets_can_be_given() -> None:
     own = information(Uniform(), sets.contexts)
     expected = variation(Uniform(), sets.contexts, regularization=0.1)
     assert variation(GOptimal(), sets.contexts, regularization=0.1, matrix=own) == pytest.approx(expected)
-    with pytest.raises(ShapeError, match="matrix"):
-        variation(Uniform(), sets.contexts, regularization=0.1, matrix=np.eye(3))
-    with pytest.raises(ParameterError, match="regularization"):
-        variation(Uniform(), sets.contexts, regularization=0.0)
+    raises(ShapeError, "matrix", variation, Uniform(), sets.contexts, regularization=0.1, matrix=np.eye(3))
+    raises(ParameterError, "regularization", variation, Uniform(), sets.contexts, regularization=0.0)
 
 
 @pytest.mark.parametrize("dim", [2, 5, 10])

@@ -18,6 +18,7 @@ from rareswitch.core import BoolArray, FloatArray
 from rareswitch.errors import RareswitchError
 from rareswitch.evaluation.results import Difference, Effect, Value
 from rareswitch.log import from_frame, read_csv
+from reference.refusals import raises
 
 Answer = Value | Effect | Difference
 
@@ -354,8 +355,7 @@ def test_a_log_that_cannot_tell_has_no_number(reason: str, case: Callable[[], An
 
 @pytest.mark.parametrize(("reason", "case"), ERRORS.values(), ids=list(ERRORS))
 def test_what_is_no_log_is_an_error(reason: str, case: Callable[[Path], Value], tmp_path: Path) -> None:
-    with pytest.raises(RareswitchError, match=reason):
-        case(tmp_path)
+    raises(RareswitchError, reason, case, tmp_path)
 
 
 @pytest.mark.parametrize(("caution", "case"), CAUTIONED.values(), ids=list(CAUTIONED))

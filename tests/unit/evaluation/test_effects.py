@@ -18,6 +18,7 @@ from rareswitch.evaluation.scoring import ArmMeans
 from rareswitch.features import Arms, Category, Features, Flag, Number, Vector
 from rareswitch.policy import Blend, Policy, PosteriorDraws
 from reference.logged import Chunked, decided_by
+from reference.refusals import raises
 
 #: A test that should pass does so with this probability, less one.
 RISK = 1e-6
@@ -209,8 +210,7 @@ def test_flags_and_halves_of_numbers_are_read_off_the_vectors() -> None:
     assert [*found] == ["age ≤ 23", "age > 23", "age missing"]
     assert [*found.values()] == [int((ages <= 23.0).sum()), int((ages > 23.0).sum()), 70]
     assert counts(effects(log, "blue", "red", by="member")) == {"member: yes": 175, "member: no": 525}
-    with pytest.raises(ParameterError, match="is a vector"):
-        effects(log, "blue", "red", by="taste")
+    raises(ParameterError, "is a vector", effects, log, "blue", "red", by="taste")
 
 
 def test_a_number_that_is_mostly_its_largest_value_is_split_below_it() -> None:
@@ -232,12 +232,9 @@ def test_what_cannot_be_read_off_is_refused() -> None:
         "arms": NAMES[:2],
     }
     log = DecisionLog(contexts=contexts, batch_names=(policy.id,), policies={policy.id: policy}, **facts)
-    with pytest.raises(ParameterError, match="cannot be read off"):
-        effects(log, "blue", "red", by="age")
-    with pytest.raises(ParameterError, match="of the arm"):
-        effects(log, "blue", "red", by="price")
-    with pytest.raises(ParameterError, match="age, income"):
-        effects(log, "blue", "red", by="height")
+    raises(ParameterError, "cannot be read off", effects, log, "blue", "red", by="age")
+    raises(ParameterError, "of the arm", effects, log, "blue", "red", by="price")
+    raises(ParameterError, "age, income", effects, log, "blue", "red", by="height")
 
 
 def test_positions_and_functions_make_groups() -> None:
@@ -253,8 +250,7 @@ def test_chunks_do_not_matter() -> None:
     log = adaptive(3)
     whole, parts = effects(log)["blue"].interval, effects(Chunked(log, 130))["blue"].interval
     assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], rel=1e-9)
-    with pytest.raises(ParameterError, match="a log in memory"):
-        effects(Chunked(log, 130), "blue", by=["a"] * len(log))
+    raises(ParameterError, "a log in memory", effects, Chunked(log, 130), "blue", by=["a"] * len(log))
 
 
 def test_batches_that_hardly_show_an_arm_are_left_out_and_named() -> None:
@@ -313,14 +309,12 @@ def test_they_are_plain_data() -> None:
     ],
 )
 def test_what_is_asked_wrongly_is_refused(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
-        effects(uniform(200, [0.0, 0.0]), **wrong)
+    raises(ParameterError, said, effects, uniform(200, [0.0, 0.0]), **wrong)
 
 
 def test_labels_must_fit() -> None:
     for labels in (["a"] * 3, 5, lambda log: None):
-        with pytest.raises(ShapeError, match="by must give"):
-            effects(uniform(200, [0.0, 0.0]), "blue", by=labels)  # type: ignore[arg-type]
+        raises(ShapeError, "by must give", effects, uniform(200, [0.0, 0.0]), "blue", by=labels)
 
 
 def test_logs_that_say_nothing_are_refused() -> None:
@@ -331,15 +325,13 @@ def test_logs_that_say_nothing_are_refused() -> None:
         def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
             yield from ()
 
-    with pytest.raises(EmptySetError, match="no decisions"):
-        effects(Empty(uniform(20, [0.0, 0.0]), 1), "blue", "red")
+    raises(EmptySetError, "no decisions", effects, Empty(uniform(20, [0.0, 0.0]), 1), "blue", "red")
 
     class Narrow(Chunked):
         def chunks(self, *, contexts: bool = True) -> Iterator[DecisionLog]:
             yield from () if contexts else super().chunks(contexts=contexts)
 
-    with pytest.raises(ParameterError, match="which arms were offered"):
-        effects(Narrow(adaptive(1), 100), "blue", "red")
+    raises(ParameterError, "which arms were offered", effects, Narrow(adaptive(1), 100), "blue", "red")
 
 
 def test_an_effect_of_rare_clicks_has_its_long_side_above() -> None:

@@ -18,6 +18,7 @@ from rareswitch.experiment import Rewards, create
 from rareswitch.log import export_parts
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
 from reference.logged import Chunked, decided_by
+from reference.refusals import raises
 
 COUNT, ARMS, DIM = 6000, 4, 3
 THETA = np.array([0.3, -0.2, 0.1])
@@ -173,8 +174,7 @@ def test_wrong_questions() -> None:
         ({"bounds": 3}, "bounds"),
         ({"candidates": Always("red")}, "places"),
     ):
-        with pytest.raises(ParameterError, match=text):
-            evaluate(log, **{"candidates": "uniform", **wrong})  # type: ignore[arg-type]
+        raises(ParameterError, text, evaluate, log, **{"candidates": "uniform", **wrong})
     with pytest.raises(ParameterError, match="none of the 200 decisions of this log has a reward"):
         evaluate(replace(log, rewards=np.full(200, np.nan)))
     with pytest.raises(EmptySetError):
@@ -193,8 +193,7 @@ def test_wrong_questions() -> None:
 )
 def test_logs_that_cannot_be_are_refused(more: dict[str, Any], words: str) -> None:
     row: dict[str, Any] = {"arm_indices": [0], "propensities": [0.5], "rewards": [1.0]}
-    with pytest.raises(ParameterError, match=words):
-        DecisionLog(**row | more)
+    raises(ParameterError, words, DecisionLog, **row | more)
     missing = {"arms": ["a", "b"], "codes": [[0, 1, 0]], "available": np.array([[True, True, False]])}
     assert len(DecisionLog(**row | missing)) == 1
     two = {name: 2 * values for name, values in row.items()}
@@ -342,10 +341,8 @@ def test_rules_on_records_and_tables_are_candidates() -> None:
     assert by_rule.interval == by_table.interval == evaluate(log, {"it": chances})["it"].interval
     part = {one: records[one] for one in ids[:2000]}
     assert evaluate(log, {"it": lambda record, arms: arms[0]}, records=part)["it"].overlap.decisions == 2000
-    with pytest.raises(ParameterError, match="shows 'green' in row 0"):
-        evaluate(log, {"it": {"r0": "green"}})
-    with pytest.raises(ParameterError, match="records must be a dict"):
-        evaluate(log, "uniform", records=[1])  # type: ignore[arg-type]
+    raises(ParameterError, "shows 'green' in row 0", evaluate, log, {"it": {"r0": "green"}})
+    raises(ParameterError, "records must be a dict", evaluate, log, "uniform", records=[1])
 
 
 @pytest.mark.parametrize(
@@ -418,5 +415,4 @@ def test_arms_that_come_too_often_stop_the_evaluation() -> None:
     assert not any(value.answered for value in found.values)
     marked = evaluate(DecisionLog(arms=["a", "b"], estimated="by hand", **columns), "uniform")
     assert marked.calibration is None  # what was estimated fits by construction
-    with pytest.raises(FileFormatError, match="only Parquet"):
-        evaluate(["one.csv", "other.csv"])
+    raises(FileFormatError, "only Parquet", evaluate, ["one.csv", "other.csv"])

@@ -23,6 +23,7 @@ from rareswitch.evaluation.scoring import (
 )
 from rareswitch.features import Arms, Features, Number
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
+from reference.refusals import raises
 
 
 def log(**more: object) -> DecisionLog:
@@ -49,8 +50,7 @@ def test_always_finds_its_arm_wherever_it_stands() -> None:
 def test_always_of_arms_without_ids_is_a_place() -> None:
     plain = log(arms=None, codes=None)
     assert played("1", Always("1"), plain).probabilities[1].tolist() == [0, 1, 0]
-    with pytest.raises(ParameterError, match="0 to 2"):
-        played("9", Always("9"), plain)
+    raises(ParameterError, "0 to 2", played, "9", Always("9"), plain)
 
 
 def test_baseline_is_for_decisions_that_name_one() -> None:
@@ -94,8 +94,7 @@ def test_functions_and_arrays_are_checked() -> None:
         ("no", None, ""),
     ):
         if error is not None:
-            with pytest.raises(error, match=text):
-                played("p", wrong, log())
+            raises(error, text, played, "p", wrong, log())
 
 
 def test_candidates_are_named_by_what_they_are() -> None:
@@ -108,10 +107,8 @@ def test_candidates_are_named_by_what_they_are() -> None:
 
 
 def test_a_policy_needs_vectors_of_its_size() -> None:
-    with pytest.raises(ShapeError, match="2 features"):
-        played("p", Policy(dim=2, sampler=Uniform()), log())
-    with pytest.raises(ParameterError, match="vectors"):
-        played("p", Policy(dim=3, sampler=Uniform()), log(contexts=None))
+    raises(ShapeError, "2 features", played, "p", Policy(dim=2, sampler=Uniform()), log())
+    raises(ParameterError, "vectors", played, "p", Policy(dim=3, sampler=Uniform()), log(contexts=None))
 
 
 def test_vectors_of_other_features_are_refused() -> None:
@@ -123,8 +120,7 @@ def test_vectors_of_other_features_are_refused() -> None:
     given = log(contexts=np.zeros((3, 3, made.dim)), batch_names=[mine.id], policies={mine.id: mine})
     assert played("mine", mine, given).probabilities[2].tolist() == [1, 0, 0]
     assert played("plain", Policy(dim=made.dim, sampler=Uniform()), given).applies is None
-    with pytest.raises(ParameterError, match="other features than the policies of the log"):
-        played("foreign", foreign, given)
+    raises(ParameterError, "other features than the policies of the log", played, "foreign", foreign, given)
 
 
 RNG = np.random.default_rng(5)
@@ -224,5 +220,4 @@ def test_given_predictions_are_checked() -> None:
     log = batched_log(np.zeros(6))
     np.testing.assert_array_equal(Given(np.ones((6, 3))).predict(log), np.ones((6, 3)))
     for wrong in (np.ones((6, 2)), np.full((6, 3), np.nan), "q"):
-        with pytest.raises(ValueError, match="model"):
-            Given(wrong).predict(log)
+        raises(ValueError, "model", Given(wrong).predict, log)

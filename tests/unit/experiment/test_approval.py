@@ -10,6 +10,7 @@ from rareswitch.cli import main
 from rareswitch.errors import ConflictError, ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.policy import new_key
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 NAMES = ["red", "blue", "green"]
@@ -29,8 +30,7 @@ def play(trial: Experiment, first: int, count: int = 50) -> None:
 
 def test_a_proposal_is_replaced_by_a_later_one_and_published_when_it_is_approved() -> None:
     trial = begun()
-    with pytest.raises(ParameterError, match="no policy of experiment 'spring' waits for approval"):
-        trial.approve()
+    raises(ParameterError, "no policy of experiment 'spring' waits for approval", trial.approve)
     play(trial, 0)
     first = trial.advance(now=1.0)
     assert (first.proposed, first.made, first.version) == (True, False, 2)
@@ -43,8 +43,7 @@ def test_a_proposal_is_replaced_by_a_later_one_and_published_when_it_is_approved
     second = trial.advance(now=2.0)
     assert second.policy_id != first.policy_id
     assert (trial.proposal.policy_id, trial.proposal.decided) == (second.policy_id, 100)
-    with pytest.raises(ConflictError, match="does not wait for approval: another one"):
-        trial.approve(first.policy_id)
+    raises(ConflictError, "does not wait for approval: another one", trial.approve, first.policy_id)
     made = trial.approve(second.policy_id, now=3.0)
     assert (made.made, made.version, trial.policy.id) == (True, 2, second.policy_id)
     assert trial.proposal is None
@@ -61,8 +60,7 @@ def test_who_approves_signs(tmp_path: Path) -> None:
     with open_experiment(url, "spring") as keyless:  # a job without the key may propose
         play(keyless, 0)
         proposed = keyless.advance(now=1.0)
-        with pytest.raises(ParameterError, match="is signed"):
-            keyless.approve()
+        raises(ParameterError, "is signed", keyless.approve)
     with open_experiment(url, "spring", key=key) as trial:
         assert trial.approve(now=2.0).policy_id == proposed.policy_id
     with open_experiment(url, "spring", key=key) as trial:

@@ -10,6 +10,7 @@ from rareswitch.cli import main
 from rareswitch.errors import ParameterError, StoreError, UnsuitableError
 from rareswitch.evaluation import evaluate
 from rareswitch.experiment import copy_experiment
+from reference.refusals import raises
 
 
 @pytest.fixture
@@ -34,16 +35,14 @@ def test_an_ended_experiment_takes_rewards_and_is_evaluated_and_decides_no_more(
         UnsuitableError, match=r"'spring' was ended on 1970-01-02 00:00 UTC .* such as 999; .*warm_start"
     ):
         trial.decide(np.eye(2), id=999)
-    with pytest.raises(UnsuitableError, match="was ended"):
-        trial.decide_many([np.eye(2)] * 2, ids=[3, 999])
+    raises(UnsuitableError, "was ended", trial.decide_many, [np.eye(2)] * 2, ids=[3, 999])
     assert trial.decide(np.eye(2), id=3).arm == first.arm  # what was decided is answered as before
     trial.reward_many(range(30, 120), [float(k % 3) for k in range(90)], now=90000.0)
     assert evaluate(trial)["uniform"].interval is not None
     assert trial.advance(now=90000.0).made
     assert "Ended on 1970-01-02 00:00: no more decisions." in str(trial.status(now=90000.0))
     other._versions.checked = 0.0  # a second passes
-    with pytest.raises(UnsuitableError, match="was ended"):
-        other.decide(np.eye(2), id=999)
+    raises(UnsuitableError, "was ended", other.decide, np.eye(2), id=999)
     assert copy_experiment(trial, "memory:").status().ended == 86400.0
 
 
@@ -52,16 +51,13 @@ def test_a_deleted_name_is_free_and_others_stay(url: str) -> None:
     marks = stays.store.start_update(1, "{}")
     assert marks is not None
     other = rareswitch.open(url, "goes")
-    with pytest.raises(ParameterError, match=r"name must be 'goes'.*Nothing was deleted"):
-        goes.delete("stays")
+    raises(ParameterError, r"name must be 'goes'.*Nothing was deleted", goes.delete, "stays")
     assert [entry.name for entry in rareswitch.list_experiments(url)] == ["stays", "goes"]
     goes.delete("goes")
     assert [(entry.name, entry.decisions) for entry in rareswitch.list_experiments(url)] == [("stays", 120)]
     other._versions.checked = 0.0
-    with pytest.raises(StoreError, match="was deleted"):
-        other.decide(np.eye(2), id=999)
-    with pytest.raises(StoreError, match="no experiment 'goes'"):
-        rareswitch.open(url, "goes")
+    raises(StoreError, "was deleted", other.decide, np.eye(2), id=999)
+    raises(StoreError, "no experiment 'goes'", rareswitch.open, url, "goes")
     again = rareswitch.create(url, "goes", dim=2, now=0.0)
     assert again.status().decisions == 0
     stays.decide_many([np.eye(2)] * 5, ids=range(200, 205), now=0.0)  # none of which lies below the marks

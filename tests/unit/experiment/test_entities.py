@@ -12,6 +12,7 @@ from rareswitch.cli import main
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment import Experiment, Rewards
 from rareswitch.features import Features
+from reference.refusals import raises
 
 RECORDS = [{"age": 20 + 7 * k % 50, "device": ("ios", "web")[k % 2]} for k in range(60)]
 OFFERS = {"b": {"price": 3.0, "title": "Bee"}, "a": {"price": 5.0, "title": "Ay"}}
@@ -62,10 +63,8 @@ def test_a_reward_is_of_the_last_decision_before_it() -> None:
     assert (rewarded.rewards, rewarded.skipped, rewarded.unmatched) == (2, 2, 0)
     assert (trial.audit(first).rewards, trial.audit(second).rewards) == ({"": 1.0}, {"": 0.0})
     assert trial.reward_by_entity(["u"], [1.0], [MONDAY + HOUR]).repeated == 1
-    with pytest.raises(ConflictError, match="u@1"):
-        trial.reward_by_entity(["u"], [0.0], [MONDAY + 2])
-    with pytest.raises(ShapeError, match="times must be one for each of the 1 entities; got 0"):
-        trial.reward_by_entity(["u"], [1.0], [])
+    raises(ConflictError, "u@1", trial.reward_by_entity, ["u"], [0.0], [MONDAY + 2])
+    raises(ShapeError, "times must be one for each of the 1 entities; got 0", trial.reward_by_entity, ["u"], [1.0], [])
     assert trial.reward_by_entity([], [], []).rewards == 0
 
 

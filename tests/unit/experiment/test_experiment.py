@@ -21,6 +21,7 @@ from rareswitch.features import Features
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import geometric_grid
 from rareswitch.planning import Periodic, Wait
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 HORIZON, WORLD = 400, make_world("gaussian", dim=3, arms=4, noise=0.5)
@@ -73,10 +74,8 @@ def test_one_id_has_one_answer() -> None:
     again = trial.decide(contexts, id="r", now=9.0)
     assert (first.repeated, again.repeated) == (False, True)
     assert msgspec.structs.replace(again, repeated=False) == first
-    with pytest.raises(ConflictError, match="id 'r' was used before, for another request"):
-        trial.decide(contexts[::-1], id="r")
-    with pytest.raises(ConflictError, match="another request"):
-        trial.decide(contexts, ["a", "b", "c"], id="r")
+    raises(ConflictError, "id 'r' was used before, for another request", trial.decide, contexts[::-1], id="r")
+    raises(ConflictError, "another request", trial.decide, contexts, ["a", "b", "c"], id="r")
     assert trial.status(now=2.0).repeated_decisions == 3
 
 
@@ -128,12 +127,9 @@ def test_arms_are_named_and_may_be_missing() -> None:
     choice = trial.decide(np.eye(3), ["red", "green", "blue"], id=1)
     assert choice.arm in {"red", "green", "blue"}
     assert trial.decide(np.eye(3)[:1], ["green"], id=2).arm == "green"
-    with pytest.raises(ParameterError, match="different ids"):
-        trial.decide(np.eye(3), ["red", "green", "red"], id=3)
-    with pytest.raises(ShapeError, match="set 0 has 3 vectors, and 2 arm ids"):
-        trial.decide(np.eye(3), ["red", "green"], id=3)
-    with pytest.raises(ShapeError, match="vectors of 3 features; got 2"):
-        trial.decide(np.eye(2), id=3)
+    raises(ParameterError, "different ids", trial.decide, np.eye(3), ["red", "green", "red"], id=3)
+    raises(ShapeError, "set 0 has 3 vectors, and 2 arm ids", trial.decide, np.eye(3), ["red", "green"], id=3)
+    raises(ShapeError, "vectors of 3 features; got 2", trial.decide, np.eye(2), id=3)
 
 
 def test_numbers_and_their_texts_are_the_same_arms() -> None:
@@ -151,8 +147,7 @@ def test_a_decision_whose_set_was_not_kept_is_audited_by_its_hash() -> None:
     assert trial.audit("r").verdict == "contexts needed"
     assert trial.audit("r", np.eye(3)).matches
     assert trial.audit("r", 0.5 * np.eye(3)).verdict == "other contexts"
-    with pytest.raises(ParameterError, match="there is none of 99"):
-        trial.audit(99)
+    raises(ParameterError, "there is none of 99", trial.audit, 99)
 
 
 def test_a_reward_is_kept_once_and_another_value_is_refused_unless_it_may_overwrite() -> None:
@@ -160,8 +155,7 @@ def test_a_reward_is_kept_once_and_another_value_is_refused_unless_it_may_overwr
     trial.decide(np.eye(3), id="r")
     trial.reward("r", True)
     trial.reward("r", 1)
-    with pytest.raises(ConflictError, match='decision "r" has the reward 1 already, and 0 was given'):
-        trial.reward("r", False)
+    raises(ConflictError, 'decision "r" has the reward 1 already, and 0 was given', trial.reward, "r", False)
     assert trial.audit("r").rewards == {"": 1.0}
     trial.reward("r", 0.25, overwrite=True)
     assert trial.audit("r").rewards == {"": 0.25}
@@ -190,26 +184,21 @@ def test_columns_are_taken_by_place_and_not_by_their_index(column: Callable[[lis
 @pytest.mark.parametrize("wrong", ["ab", 7, {0: 1, 1: 2}])
 def test_what_is_no_list_is_refused(wrong: Any) -> None:
     trial = begun()
-    with pytest.raises(ShapeError, match="ids must be a list"):
-        trial.decide_many(np.tile(np.eye(3), (2, 1, 1)), ids=wrong)
-    with pytest.raises(ShapeError, match="values must be a list"):
-        trial.reward_many(["a", "b"], wrong)
+    raises(ShapeError, "ids must be a list", trial.decide_many, np.tile(np.eye(3), (2, 1, 1)), ids=wrong)
+    raises(ShapeError, "values must be a list", trial.reward_many, ["a", "b"], wrong)
 
 
 def test_texts_that_no_store_can_keep_are_refused() -> None:
     trial = begun(rewards=Rewards(several="sum"))
-    with pytest.raises(ParameterError, match="id of an arm must be valid Unicode"):
-        trial.decide(np.eye(3), ["a", "b", "\ud800"], id="r")
-    with pytest.raises(ParameterError, match="event must be valid Unicode"):
-        trial.reward("r", 1.0, event="\ud800")
+    raises(ParameterError, "id of an arm must be valid Unicode", trial.decide, np.eye(3), ["a", "b", "\ud800"], id="r")
+    raises(ParameterError, "event must be valid Unicode", trial.reward, "r", 1.0, event="\ud800")
 
 
 @pytest.mark.parametrize("arms", ["abc", [], {}])
 def test_a_decision_needs_a_list_of_arms(arms: Any) -> None:
     features = Features.fit([{"age": k % 7} for k in range(30)], ["a", "b"], spare_arms=1)
     trial = create("memory:", "arms", features=features, seed=1, now=0.0)
-    with pytest.raises(ShapeError, match="arms must be at least one, as a list of ids"):
-        trial.decide({"age": 3}, arms, id="r")
+    raises(ShapeError, "arms must be at least one, as a list of ids", trial.decide, {"age": 3}, arms, id="r")
     for k, column in enumerate((np.array(["a", "b"]), pd.Series(["a", "b"]), pl.Series(["a", "b"]))):
         assert trial.decide({"age": 3}, column, id=k).arm in ("a", "b")
 
@@ -217,8 +206,7 @@ def test_a_decision_needs_a_list_of_arms(arms: Any) -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e101, 10**400, [1.0], Decimal("NaN")])
 def test_what_is_no_reward_is_refused(value: Any) -> None:
     trial = begun()
-    with pytest.raises(ParameterError, match="value must be a number"):
-        trial.reward("r", value)
+    raises(ParameterError, "value must be a number", trial.reward, "r", value)
     assert trial.store.totals().rewards == 0
     vectors: Any = [[Decimal(1), 0, 0], [0, Decimal("0.5"), 0], [0, 0, 1]]
     trial.decide(vectors, id="r")
@@ -303,8 +291,7 @@ def test_rewards_count_as_they_were_described(case: str) -> None:
     ],
 )
 def test_rewards_that_do_not_fit_together_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
-        Rewards(**settings)
+    raises(ParameterError, said, Rewards, **settings)
 
 
 def test_late_rewards_are_learned_from_at_the_next_update() -> None:
@@ -328,8 +315,7 @@ def test_an_update_that_is_refused_looks_again_the_next_time() -> None:
     trial = begun()
     play(trial, 0, 12, pay=lambda _: False)
     assert trial.advance(now=1.0).waits == (Wait(kind="no rewards", decisions=12),)
-    with pytest.raises(BatchError, match="none of the 12 decisions"):
-        trial.advance(now=1.0, force=True)
+    raises(BatchError, "none of the 12 decisions", trial.advance, now=1.0, force=True)
     assert not trial.status().started
     trial.reward(3, 1.0)
     trial.reward(4, 0.0)
@@ -362,15 +348,13 @@ def test_a_run_whose_batches_are_over_goes_on_with_its_last_policy(monkeypatch: 
 def test_what_could_never_be_learned_from_is_not_decided(learner: str, sets: Any, message: str) -> None:
     trial = begun(learner=learner, arms=4, schedule="by hand")
     play_unit(trial, 30)
-    with pytest.raises(ValueError, match=message):
-        trial.decide(sets, id="poison", now=0.0)
+    raises(ValueError, message, trial.decide, sets, id="poison", now=0.0)
     assert trial.advance(now=1.0).made
 
 
 def test_moments_that_are_no_dates_are_refused() -> None:
     for now in (pd.NaT, 9e11, -9e11, "monday", True, b"2026-03-02"):
-        with pytest.raises(ParameterError, match="now must be"):
-            begun(now=now)
+        raises(ParameterError, "now must be", begun, now=now)
     dates = (datetime(2026, 3, 2), datetime(2026, 3, 2).date(), "2026-03-02", pd.Timestamp("2026-03-02"))
     assert {begun(now=now).description.created for now in dates} == {1772409600.0}
     trial = begun(now=datetime(2026, 3, 2, tzinfo=UTC))
@@ -432,14 +416,12 @@ def test_a_preview_where_nothing_was_decided_says_what_is_waited_for(schedule: A
     ],
 )
 def test_a_wrong_setting_is_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        begun(**wrong)
+    raises(ValueError, message, begun, **wrong)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", ".hidden", "x" * 65, None, "a b"])
 def test_a_wrong_name_is_refused(name: Any) -> None:
-    with pytest.raises(ParameterError, match="name must be a text"):
-        create("memory:", name, dim=3)
+    raises(ParameterError, "name must be a text", create, "memory:", name, dim=3)
 
 
 def test_status_tells_all_of_it() -> None:
@@ -473,8 +455,7 @@ def test_a_store_that_was_taken_back_to_an_older_state_is_noticed() -> None:
     play(trial, 0, 12)
     trial.advance(now=12.0)
     trial.store._write(lambda connection: connection.execute("DELETE FROM rareswitch_versions WHERE number > 1"))
-    with pytest.raises(StoreError, match="older state"):
-        trial.advance(now=13.0)
+    raises(StoreError, "older state", trial.advance, now=13.0)
 
 
 def test_fields_that_are_not_as_described_are_told_and_kept(tmp_path: Path) -> None:
@@ -536,8 +517,7 @@ def test_binary_rewards_are_refused_when_they_are_not(told: dict[str, Any]) -> N
     trial = create("memory:", "spring", seed=7, now=0.0, **own)
     assert trial.description.learner.rewards == trial.description.rewards.kind == "binary"  # type: ignore[attr-defined]
     assert Description.from_plain(json.loads(trial.description.to_text())).rewards.kind == "binary"
-    with pytest.raises(ParameterError, match=r"value must be 0 or 1.*got 0.5 for decision 'r'"):
-        trial.reward("r", 0.5)
+    raises(ParameterError, r"value must be 0 or 1.*got 0.5 for decision 'r'", trial.reward, "r", 0.5)
     trial.reward("r", True)
     assert trial.store.totals().rewards == 1
 
@@ -547,15 +527,12 @@ def test_a_request_with_too_many_arms_is_refused_and_the_limit_is_set_at_creatio
         trial = create("memory:", "spring", dim=2, max_arms=given)
         trial.decide(np.ones((most, 2)) / 2, id="most")
         told = rf"at most {most:,} in a request.*got {most + 1:,}\. Offer fewer.*max_arms"
-        with pytest.raises(ParameterError, match=told):
-            trial.decide(np.ones((most + 1, 2)) / 2, id="more")
-        with pytest.raises(ParameterError, match=told):
-            trial.decide_many([np.ones((most + 1, 2)) / 2], ids=["more"])
+        raises(ParameterError, told, trial.decide, np.ones((most + 1, 2)) / 2, id="more")
+        raises(ParameterError, told, trial.decide_many, [np.ones((most + 1, 2)) / 2], ids=["more"])
         assert trial.status().decisions == 1
     many = create("memory:", "spring", learner="batch-linucb-kw", dim=2, arms=2000, horizon=10**6)
     assert many.description.max_arms == 2000
-    with pytest.raises(ParameterError, match="max_arms"):
-        create("memory:", "spring", dim=2, max_arms=0)
+    raises(ParameterError, "max_arms", create, "memory:", "spring", dim=2, max_arms=0)
 
 
 def test_a_preview_says_what_is_missing_and_that_it_is_not_due() -> None:

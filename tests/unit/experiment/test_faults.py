@@ -17,6 +17,7 @@ from rareswitch.experiment import Choice, Experiment, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.experiment.update import Update
 from rareswitch.lab.worlds import make_world
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 BATCH = 12
@@ -109,8 +110,7 @@ def test_an_update_for_which_there_is_no_room_is_made_when_there_is(
 
             monkeypatch.setattr(Update, "learn", fills)
             try:
-                with pytest.raises(StoreError, match="full"):
-                    trial.advance(now=0.0)
+                raises(StoreError, "full", trial.advance, now=0.0)
             finally:
                 disk.__exit__(None, None, None)
             monkeypatch.undo()
@@ -196,17 +196,14 @@ EDITS: dict[str, Callable[[Any], Any]] = {
 def test_a_policy_that_was_edited_by_hand_is_refused_by_its_number(part: str, path: Path) -> None:
     with opened(path) as before:
         edit(path, "versions", part, EDITS[part], "number = 2")
-        with pytest.raises(FileFormatError, match=r"experiment 'trial' in .*: policy 2 of this experiment is not what"):
-            opened(path)
+        raises(FileFormatError, r"experiment 'trial' in .*: policy 2 of this experiment is not what", opened, path)
         assert before.decide(CONTEXTS[77], id=77, now=0.0).version == 2  # who had read it goes on with what it read
         before.advance(now=0.0)
     with opened(path) as trial:  # policy 3 is as it was published
         assert trial.audit(1).matches
-        with pytest.raises(FileFormatError, match="policy 2 of this experiment is not what was published"):
-            trial.audit(BATCH)
+        raises(FileFormatError, "policy 2 of this experiment is not what was published", trial.audit, BATCH)
         serve(trial, 2 * BATCH, 3 * BATCH)
-        with pytest.raises(FileFormatError, match="policy 2 of this experiment is not what was published"):
-            trial.advance(now=0.0)
+        raises(FileFormatError, "policy 2 of this experiment is not what was published", trial.advance, now=0.0)
         assert trial.store.head() == 3
 
 
@@ -214,8 +211,7 @@ def test_a_policy_that_was_put_in_the_place_of_another_is_refused(path: Path) ->
     with opened(path) as trial:
         first = trial.store.versions()[0]
     edit(path, "versions", "policy", lambda _: first.policy, "number = 2")
-    with pytest.raises(FileFormatError, match="policy 2 of this experiment is not what was published"):
-        opened(path)
+    raises(FileFormatError, "policy 2 of this experiment is not what was published", opened, path)
 
 
 @pytest.mark.parametrize(
@@ -228,8 +224,7 @@ def test_a_policy_that_was_put_in_the_place_of_another_is_refused(path: Path) ->
 )
 def test_a_description_that_was_edited_by_hand_is_refused(was: str, is_now: str, message: str, path: Path) -> None:
     edit(path, "experiments", "description", lambda text: text.replace(was, is_now, 1))
-    with pytest.raises(FileFormatError, match=f"experiment 'trial' in .*{message}"):
-        opened(path)
+    raises(FileFormatError, f"experiment 'trial' in .*{message}", opened, path)
 
 
 @pytest.mark.parametrize(
@@ -243,8 +238,7 @@ def test_a_description_that_was_edited_by_hand_is_refused(was: str, is_now: str,
     ],
 )
 def test_a_description_of_another_kind_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Description.from_plain(begun("memory:").description.to_plain() | change)
+    raises(InputError, message, Description.from_plain, begun("memory:").description.to_plain() | change)
 
 
 @pytest.mark.parametrize("column", ["propensity", "arm_index", "features"])
@@ -267,8 +261,5 @@ def test_policies_that_were_taken_back_are_missed(path: Path) -> None:
     with opened(path) as trial:
         trial.store.abandon_update(1)  # what was frozen of it would make the same policy again
         for use in (lambda: evaluate(trial, "uniform"), lambda: trial.advance(now=0.0, force=True)):
-            with pytest.raises(
-                StoreError, match=r"policy 2 of experiment 'trial' has decided, and .* holds 1: .*Restore"
-            ):
-                use()
+            raises(StoreError, r"policy 2 of experiment 'trial' has decided, and .* holds 1: .*Restore", use)
         assert trial.store.head() == 1

@@ -24,6 +24,7 @@ from rareswitch.log import HeldOut
 from rareswitch.planning import Wait
 from rareswitch.policy import Policy, PosteriorDraws, new_key
 from reference import trials
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
@@ -58,8 +59,7 @@ def crash(trial: Experiment, verb: str, **settings: Any) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trial.store, verb, dies)
-        with pytest.raises(StoreError, match="gone"):
-            trial.advance(now=0.0, **settings)
+        raises(StoreError, "gone", trial.advance, now=0.0, **settings)
     assert trial.store.started(1)
 
 
@@ -282,8 +282,7 @@ def test_signed_experiments_are_gated_too_and_copies_know_what_was_refused() -> 
 
 def test_learners_that_use_a_batch_once_are_not_gated() -> None:
     trial = create("memory:", "spring", learner="batch-linucb-kw", dim=3, arms=4, horizon=2000, noise=0.5, seed=1)
-    with pytest.raises(UnsuitableError, match=r"batch-linucb-kw learns from each batch once.*would be lost"):
-        trial.advance(gate=True)
+    raises(UnsuitableError, r"batch-linucb-kw learns from each batch once.*would be lost", trial.advance, gate=True)
 
 
 @pytest.mark.parametrize(
@@ -296,10 +295,8 @@ def test_learners_that_use_a_batch_once_are_not_gated() -> None:
     ],
 )
 def test_gates_are_checked(given: dict[str, float], told: str) -> None:
-    with pytest.raises(ParameterError, match=told):
-        Gate(**given)
-    with pytest.raises(ParameterError, match=r"gate must be True, or Gate\(.*got 0.05"):
-        begun().advance(gate=0.05)  # type: ignore[arg-type]
+    raises(ParameterError, told, Gate, **given)
+    raises(ParameterError, r"gate must be True, or Gate\(.*got 0.05", begun().advance, gate=0.05)
 
 
 def candidates() -> tuple[Policy, Policy]:
@@ -455,5 +452,4 @@ def test_the_plan_of_another_update_is_no_plan_of_this_one(monkeypatch: Any) -> 
         assert trial.advance(now=0.0).made
     play(trial)
     assert store.start_update(2, plans[0])[0] == plans[0]
-    with pytest.raises(FileFormatError, match="the signature does not match"):
-        trial.advance(now=0.0, gate=True)
+    raises(FileFormatError, "the signature does not match", trial.advance, now=0.0, gate=True)

@@ -10,6 +10,7 @@ from rareswitch.errors import ParameterError
 from rareswitch.evaluation import evaluate
 from rareswitch.experiment import Experiment, create
 from rareswitch.policy import in_holdout, policy_from_bytes, policy_to_bytes
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 SHARE, SIZE, ARMS = 0.2, 300, 4
@@ -93,13 +94,11 @@ def test_a_log_of_honest_propensities_has_no_mismatch_with_the_holdout() -> None
     ],
 )
 def test_a_holdout_that_cannot_be_is_refused(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        begun(**more)
+    raises(ParameterError, message, begun, **more)
 
 
 def test_every_request_names_its_baseline() -> None:
     trial = begun()
     batch(trial, 0)
     trial.advance(now=0.0)
-    with pytest.raises(ParameterError, match="With a holdout, which keeps it, every request does"):
-        trial.decide(np.eye(3), id="none")
+    raises(ParameterError, "With a holdout, which keeps it, every request does", trial.decide, np.eye(3), id="none")

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from rareswitch.errors import ParameterError
 from rareswitch.evaluation import evaluate
 from rareswitch.experiment import Experiment, copy_experiment, create
 from rareswitch.features import Features
 from rareswitch.log import export_parts, import_parts
+from reference.refusals import raises
 
 AGES = np.random.default_rng(1).integers(18, 80, 400).tolist()
 VISITORS = [{"age": age, "device": ("ios", "web")[age % 2], "born": pd.Timestamp("2000-01-01")} for age in AGES]
@@ -63,8 +63,7 @@ def test_records_are_not_kept_unless_they_are_asked_for() -> None:
     assert choice.arm in ARMS
     ((row, _),) = [kept for page in trial.store.rows(0, trial.store.marks()) for kept in page]
     assert row.record is None
-    with pytest.raises(ParameterError, match="keep_records keeps records"):
-        create("memory:", "vectors", dim=2, keep_records=True)
+    raises(ParameterError, "keep_records keeps records", create, "memory:", "vectors", dim=2, keep_records=True)
 
 
 def test_a_repeated_request_keeps_its_first_record() -> None:

@@ -10,6 +10,7 @@ import pytest
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Advance, Experiment, Lift, Status, create
 from rareswitch.experiment.results import UpdateReport
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 WEEK = 7 * 86_400.0
@@ -88,7 +89,6 @@ def test_a_store_that_is_gone_is_no_lack_of_a_lift(monkeypatch: pytest.MonkeyPat
 
     with monkeypatch.context() as patch:
         patch.setattr(trial.store, "slices", gone)
-        with pytest.raises(StoreError, match="gone"):
-            trial.advance(now=1.0)
+        raises(StoreError, "gone", trial.advance, now=1.0)
     assert trial.store.started(1)
     assert trial.advance(now=2.0).made

@@ -15,6 +15,7 @@ from rareswitch.lab.worlds import LinearWorld
 from rareswitch.learner import OFUL, Foresight, LinUCB
 from rareswitch.planning import MinPropensityPrice, best_ends, cost, min_propensity_price
 from rareswitch.policy import MinPropensity
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 NAMES = ["red", "green", "blue"]
@@ -74,8 +75,7 @@ def test_where_sets_are_not_kept_the_request_tells_the_arms_of_the_minimum_prope
 
 def test_vectors_need_names_where_the_minimum_propensity_has_some() -> None:
     trial = create("memory:", "spring", dim=2, min_propensity=MinPropensity(least=0.1, arms=("red",)), seed=1)
-    with pytest.raises(ParameterError, match="arms must be named with each request"):
-        trial.decide(np.eye(2), id=1)
+    raises(ParameterError, "arms must be named with each request", trial.decide, np.eye(2), id=1)
     assert trial.decide(np.eye(2), ["red", "blue"], id=1).propensity > 0.0
     assert trial.audit(1).matches
     everyone = create("memory:", "spring", dim=2, min_propensity=0.1, seed=1)

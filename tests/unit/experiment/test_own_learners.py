@@ -11,6 +11,7 @@ import rareswitch
 from rareswitch.cli import main
 from rareswitch.errors import InputError, ParameterError, UnsuitableError
 from rareswitch.learner import LEARNERS, add_learner, find_learner
+from reference.refusals import raises
 
 SOURCE = '''
 from dataclasses import dataclass
@@ -87,15 +88,12 @@ def test_the_command_line_names_a_learner_by_its_file(
 
 
 def test_what_is_no_learner_is_refused(spec: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no class Other"):
-        find_learner(spec.replace(":Greedy", ":Other"))
+    raises(InputError, "has no class Other", find_learner, spec.replace(":Greedy", ":Other"))
     with pytest.raises(InputError, match=r"there is no file .*a learner of your own is named path/to/file.py:Class"):
         find_learner(f"{tmp_path}/none.py:Greedy")
-    with pytest.raises(ParameterError, match="must be a class derived from Learner"):
-        add_learner(dict)  # type: ignore[arg-type]
+    raises(ParameterError, "must be a class derived from Learner", add_learner, dict)
 
     class Foresight(rareswitch.Foresight):
         """One that takes a name that is taken."""
 
-    with pytest.raises(ParameterError, match="'foresight' is the name of a learner of the library"):
-        add_learner(Foresight)
+    raises(ParameterError, "'foresight' is the name of a learner of the library", add_learner, Foresight)

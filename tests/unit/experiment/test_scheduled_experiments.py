@@ -13,6 +13,7 @@ from rareswitch.experiment import Experiment, create
 from rareswitch.experiment.results import Choice
 from rareswitch.features import Features
 from rareswitch.planning import BestSchedule, Periodic, Progress
+from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
 DIM, ARMS = 3, 4
@@ -57,8 +58,7 @@ def test_weeks_with_a_baseline_begin_with_what_is_named_and_go_on_without_it() -
     schedule = Periodic(period="week", times=3, rate=24.0)
     trial = create("memory:", "weeks", dim=DIM, schedule=schedule, baseline=True, seed=1, now=START)
     x = np.eye(ARMS, DIM)
-    with pytest.raises(ParameterError, match="baseline must name"):
-        trial.decide(x, id="none", now=START)
+    raises(ParameterError, "baseline must name", trial.decide, x, id="none", now=START)
     assert live(trial, 7 * 24 + 1, timedelta(hours=1), baseline=2) == [7 * 24 + 1]
     later = trial.decide(x, id="later", now=START + timedelta(days=8))
     assert later.version == 2

@@ -16,6 +16,7 @@ from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.policy import Ed25519Key, HmacKey, Key, new_key, policy_from_bytes, policy_to_bytes
 from rareswitch.store import VersionRow
+from reference.refusals import raises
 from reference.trials import advance_batch
 
 PAIR = new_key("ed25519")
@@ -97,8 +98,7 @@ def test_a_signed_experiment_opens_with_its_key_and_goes_on(file: Path, keys: tu
 def test_edits_of_the_description_are_refused(file: Path, keys: tuple[Key, Key], change: Change | str) -> None:
     of_policy = unpack(read_version(file, 1).policy)[0]["signature"]
     edit(file, (lambda d: d.update(signature=of_policy)) if isinstance(change, str) else change)
-    with pytest.raises(FileFormatError, match=r"experiment 'spring' in sqlite:.*: the signature does not match"):
-        opened(file, keys[1])
+    raises(FileFormatError, r"experiment 'spring' in sqlite:.*: the signature does not match", opened, file, keys[1])
     assert opened(file).signature == "unchecked"  # without the key nothing is known of it
 
 
@@ -116,14 +116,12 @@ def test_a_version_that_was_changed_with_its_digests_is_refused(name: str, file:
 
 def test_a_signature_that_was_taken_away_is_refused(file: Path, keys: tuple[Key, Key]) -> None:
     edit(file, lambda d: d.update(signature={"scheme": "sha256", "value": ""}))
-    with pytest.raises(FileFormatError, match=r"it is not signed, and a key was given to check it with"):
-        opened(file, keys[1])
+    raises(FileFormatError, r"it is not signed, and a key was given to check it with", opened, file, keys[1])
 
 
 def test_policies_whose_signature_was_taken_away_are_refused(file: Path, keys: tuple[Key, Key]) -> None:
     edit_version(file, 2, policy=policy_to_bytes(policy_from_bytes(read_version(file, 2).policy)))
-    with pytest.raises(FileFormatError, match=r"policy 2 of this experiment .*: the policy is not signed"):
-        opened(file, keys[1])
+    raises(FileFormatError, r"policy 2 of this experiment .*: the policy is not signed", opened, file, keys[1])
 
 
 @pytest.mark.parametrize(("number", "from_"), [(2, 3), (3, 2), (1, 2)])
@@ -141,8 +139,7 @@ def test_a_version_of_another_experiment_is_refused(file: Path, keys: tuple[Key,
     other = read_version(tmp_path / "other.db", 1)
     assert other.policy == read_version(file, 1).policy
     edit_version(file, 1, signature=other.signature)
-    with pytest.raises(FileFormatError, match=r"policy 1 of this experiment .*the signature does not match"):
-        opened(file, keys[1])
+    raises(FileFormatError, r"policy 1 of this experiment .*the signature does not match", opened, file, keys[1])
 
 
 def test_other_keys_are_refused(file: Path, keys: tuple[Key, Key]) -> None:
@@ -150,8 +147,7 @@ def test_other_keys_are_refused(file: Path, keys: tuple[Key, Key]) -> None:
         opened(file, HmacKey(secret=b"another secret" * 2) if isinstance(keys[0], HmacKey) else new_key("ed25519"))
     scheme = "hmac-sha256" if isinstance(keys[0], HmacKey) else "ed25519"
     other = PUBLIC if isinstance(keys[0], HmacKey) else KEYS["hmac"][0]
-    with pytest.raises(FileFormatError, match=rf"it is signed with '{scheme}'; the key given is for"):
-        opened(file, other)
+    raises(FileFormatError, rf"it is signed with '{scheme}'; the key given is for", opened, file, other)
 
 
 def test_an_update_is_signed_or_there_is_none(file: Path, keys: tuple[Key, Key]) -> None:

@@ -21,6 +21,7 @@ from rareswitch.log import summarize_source, write
 from rareswitch.planning import known_regret
 from rareswitch.policy import MinPropensity, new_key
 from reference.loop import BEGIN_WITH_LOGS
+from reference.refusals import raises
 from reference.trials import play
 
 pytestmark = pytest.mark.usefixtures("short_plans")
@@ -114,13 +115,10 @@ def test_states_keep_the_log() -> None:
 def test_what_a_log_must_have() -> None:
     learner, log = Foresight(dim=DIM), log_of(1)
     bare = DecisionLog(arm_indices=log.arm_indices, propensities=log.propensities, rewards=log.rewards)
-    with pytest.raises(ParameterError, match="the log has no vectors of arms"):
-        summarize_source(learner, bare)
-    with pytest.raises(ShapeError, match=r"vectors of the log have 3 features.*those of 5"):
-        summarize_source(Foresight(dim=5), log)
+    raises(ParameterError, "the log has no vectors of arms", summarize_source, learner, bare)
+    raises(ShapeError, r"vectors of the log have 3 features.*those of 5", summarize_source, Foresight(dim=5), log)
     unknown = log_of(1, rewards=[None] * ROWS)
-    with pytest.raises(BatchError, match=f"none of the {ROWS} decisions of the log has a reward"):
-        summarize_source(learner, unknown)
+    raises(BatchError, f"none of the {ROWS} decisions of the log has a reward", summarize_source, learner, unknown)
     assert summarize_source(learner, unknown, default=0.5).rewarded == ROWS
     chosen = DecisionLog(
         arm_indices=np.zeros(ROWS, dtype=np.int64),
@@ -134,10 +132,8 @@ def test_what_a_log_must_have() -> None:
     assert create("memory:", "spring", learner="linucb-grid", dim=DIM, arms=ARMS, horizon=1000, warm_start=chosen)
     with pytest.raises(BatchError, match="as those of the learner's own first policy"):
         learner.begin(warm=replace(summarize_source(learner, log), policy_id="another"))
-    with pytest.raises(BatchError, match="other features"):
-        Foresight(dim=DIM, intercept=False).begin(warm=summarize_source(learner, log))
-    with pytest.raises(BatchError, match="summaries"):
-        learner.begin(warm=log)  # type: ignore[arg-type]
+    raises(BatchError, "other features", Foresight(dim=DIM, intercept=False).begin, warm=summarize_source(learner, log))
+    raises(BatchError, "summaries", learner.begin, warm=log)
     with pytest.raises(ParameterError, match="baseline: the first policy is learned from a log"):
         learner.begin(warm=summarize_source(learner, log), baseline=0.1)
     with pytest.raises(ParameterError, match="warm_start: batch-linucb-kw cannot warm-start"):

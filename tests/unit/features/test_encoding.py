@@ -21,6 +21,7 @@ from rareswitch.core import unit_ball
 from rareswitch.errors import EmptySetError, ParameterError, RecordError
 from rareswitch.features import Arms, Category, Features, Flag, Hashed, Number, Vector
 from reference.records import AFFINITIES, MIXED, SHARED, drawn, slow
+from reference.refusals import raises
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -90,8 +91,7 @@ def test_rows_of_pandas_are_records() -> None:
     wanted = features.encode_many(table[["age"]], {"a": {"new": True}, "b": {"new": False}})
     np.testing.assert_array_equal(features.encode_many(rows, arms).vectors, wanted.vectors)
     np.testing.assert_array_equal(features.encode(rows[0], arms).vectors, wanted.vectors[0])
-    with pytest.raises(RecordError, match=r"got one record. Pass \[record\]"):
-        features.encode_many(rows[0], arms)
+    raises(RecordError, r"got one record. Pass \[record\]", features.encode_many, rows[0], arms)
 
 
 def test_arms_come_as_records_by_id_or_with_ids_or_as_a_table() -> None:
@@ -197,17 +197,12 @@ def test_missing_unknown_absent_and_extra_are_errors_where_one_says_so() -> None
         ({"device": None}, "'device' must not be missing"),
         ({"other": 1}, "'other', which these features do not know"),
     ):
-        with pytest.raises(RecordError, match=word):
-            strict.encode(context | wrong, arms)
-        with pytest.raises(RecordError, match=word):
-            strict.encode_many([context, context | wrong], arms)
+        raises(RecordError, word, strict.encode, context | wrong, arms)
+        raises(RecordError, word, strict.encode_many, [context, context | wrong], arms)
     for less in ({"age": 1}, {"device": "ios"}):
-        with pytest.raises(RecordError, match="lacks the field"):
-            strict.encode(less, arms)
-    with pytest.raises(RecordError, match="lacks the field 'new' of the arm"):
-        strict.encode(context, ["a"])
-    with pytest.raises(RecordError, match="'hue', which these features"):
-        strict.encode(context, {"a": {"new": True, "hue": 3}})
+        raises(RecordError, "lacks the field", strict.encode, less, arms)
+    raises(RecordError, "lacks the field 'new' of the arm", strict.encode, context, ["a"])
+    raises(RecordError, "'hue', which these features", strict.encode, context, {"a": {"new": True, "hue": 3}})
 
 
 WRONG: dict[Any, list[Any]] = {
@@ -224,10 +219,8 @@ WRONG: dict[Any, list[Any]] = {
 )
 def test_what_is_no_value_of_a_kind_is_refused_by_name(field: Any, value: Any) -> None:
     features = Features(fields=[field])
-    with pytest.raises(RecordError, match="the field 'f'"):
-        features.encode({}, {"a": {"f": value}})
-    with pytest.raises(RecordError, match="the field 'f'"):
-        features.encode_many([{}] * 2, {"a": {"f": value}, "b": {"f": None}})
+    raises(RecordError, "the field 'f'", features.encode, {}, {"a": {"f": value}})
+    raises(RecordError, "the field 'f'", features.encode_many, [{}] * 2, {"a": {"f": value}, "b": {"f": None}})
 
 
 def test_what_is_clipped_is_counted() -> None:
@@ -279,8 +272,7 @@ def test_an_arm_that_is_not_named_takes_a_spare_block_and_says_so() -> None:
     ],
 )
 def test_requests_that_make_no_sense_are_refused(context: Any, arms: Any, error: str) -> None:
-    with pytest.raises(RecordError, match=error):
-        Features(arms=Arms(ids=["a"], spare_arms=1)).encode(context, arms)
+    raises(RecordError, error, Features(arms=Arms(ids=["a"], spare_arms=1)).encode, context, arms)
     with pytest.raises(EmptySetError):
         MIXED.encode({}, [])
 
@@ -298,8 +290,7 @@ def test_requests_that_make_no_sense_are_refused(context: Any, arms: Any, error:
 def test_many_requests_that_make_no_sense_are_refused(
     contexts: Any, arms: Any, error: type[Exception], text: str
 ) -> None:
-    with pytest.raises(error, match=text):
-        MIXED.encode_many(contexts, arms)
+    raises(error, text, MIXED.encode_many, contexts, arms)
 
 
 def test_vectors_and_ids_do_not_hang_on_the_process() -> None:
@@ -360,8 +351,7 @@ def test_features_are_values() -> None:
     ],
 )
 def test_descriptions_that_make_no_sense_are_refused(parts: dict[str, Any], error: str) -> None:
-    with pytest.raises(ParameterError, match=error):
-        Features(**parts)
+    raises(ParameterError, error, Features, **parts)
 
 
 @pytest.mark.parametrize(
@@ -391,5 +381,4 @@ def test_descriptions_that_make_no_sense_are_refused(parts: dict[str, Any], erro
     ],
 )
 def test_fields_and_arms_that_make_no_sense_are_refused(make: Any, error: str) -> None:
-    with pytest.raises(ParameterError, match=error):
-        make()
+    raises(ParameterError, error, make)

@@ -12,6 +12,7 @@ import pytest
 
 from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features import Arms, Category, Features, Flag, Hashed, Number, Vector
+from reference.refusals import raises
 
 CAMPAIGNS = [f"campaign {k}" for k in range(8)]
 
@@ -177,8 +178,7 @@ def test_kinds_can_be_said() -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], error: str) -> None:
-    with pytest.raises(ParameterError, match=error):
-        Features.fit(sample(30), arms=items(), **settings)
+    raises(ParameterError, error, Features.fit, sample(30), arms=items(), **settings)
 
 
 @pytest.mark.parametrize(
@@ -192,15 +192,12 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], error
 def test_columns_of_tables_have_names_of_their_own(columns: list[Any], error: str) -> None:
     table = pd.DataFrame([[1.0, 2.0], [2.0, 3.0]])
     table.columns = pd.MultiIndex.from_tuples(columns) if isinstance(columns[0], tuple) else columns
-    with pytest.raises(RecordError, match=error):
-        Features.fit(table, CAMPAIGNS)
+    raises(RecordError, error, Features.fit, table, CAMPAIGNS)
 
 
 def test_a_sample_is_needed() -> None:
-    with pytest.raises(RecordError, match="at least one context"):
-        Features.fit([], arms=["a"])
-    with pytest.raises(RecordError, match="arms must be"):
-        Features.fit(sample(30))
+    raises(RecordError, "at least one context", Features.fit, [], arms=["a"])
+    raises(RecordError, "arms must be", Features.fit, sample(30))
 
 
 def test_a_file_of_records_is_a_sample(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features import Category, Features
 from reference.hostile import JUNK
 from reference.records import AFFINITIES, MIXED, SHARED, TRANSFORMED
+from reference.refusals import raises
 
 BY_HAND = """
 crossings = [["device", "price"]]
@@ -86,15 +87,12 @@ def test_the_example_of_the_documentation_can_be_read(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_in_a_file_is_named(old: str, new: str, error: str, tmp_path: Path) -> None:
     (tmp_path / "f.toml").write_text(BY_HAND.replace(old, new))
-    with pytest.raises(FileFormatError, match=error):
-        Features.load(tmp_path / "f.toml")
+    raises(FileFormatError, error, Features.load, tmp_path / "f.toml")
 
 
 def test_a_file_says_by_its_ending_what_is_in_it(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match=r"must end in \.toml or \.json"):
-        MIXED.save(tmp_path / "f.yaml")
-    with pytest.raises(FileFormatError, match="cannot be read"):
-        Features.load(tmp_path / "none.json")
+    raises(ParameterError, r"must end in \.toml or \.json", MIXED.save, tmp_path / "f.yaml")
+    raises(FileFormatError, "cannot be read", Features.load, tmp_path / "none.json")
     (tmp_path / "f.json").write_text("[" * 100_000)
     with pytest.raises(FileFormatError):
         Features.load(tmp_path / "f.json")

@@ -15,6 +15,7 @@ from rareswitch.errors import ParameterError, RecordError
 from rareswitch.features import Features, Hour, Log, Month, Number, Quantile, Weekday
 from rareswitch.learner import Foresight
 from rareswitch.policy import load_policy, save_policy
+from reference.refusals import raises
 
 NOON = dt.datetime(2026, 3, 2, 12)
 MONDAY, SUNDAY = [1.0] + [0.0] * 7, [0.0] * 6 + [1.0, 0.0]
@@ -89,8 +90,7 @@ def test_values_have_their_place(field: Any, value: Any, columns: list[float], c
 def test_what_is_no_value_of_a_transform_is_refused_by_name(kind: str, value: Any, rule: str) -> None:
     sample = [{"f": NOON if kind in ("hour", "weekday") else k} for k in range(1, 9)]
     features = Features.fit(sample, ["a"], kinds={"f": kind})
-    with pytest.raises(RecordError, match=f"the field 'f' {rule}"):
-        features.encode({"f": value})
+    raises(RecordError, f"the field 'f' {rule}", features.encode, {"f": value})
     if rule != "must be finite":  # such a column is left out, and told
         with pytest.raises(RecordError, match=f"the field 'f' {rule}"):
             Features.fit([*sample, {"f": value}], ["a"], kinds={"f": kind}).encode({"f": value})
@@ -109,8 +109,7 @@ def test_what_is_no_value_of_a_transform_is_refused_by_name(kind: str, value: An
     ],
 )
 def test_transforms_that_make_no_sense_are_refused(make: Any, error: str) -> None:
-    with pytest.raises(ParameterError, match=error):
-        make()
+    raises(ParameterError, error, make)
 
 
 def sales(count: int = 200) -> list[dict[str, Any]]:

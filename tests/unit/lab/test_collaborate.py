@@ -18,6 +18,7 @@ from rareswitch.lab.collaborate import Collaboration, Share, ShareResult, play_s
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import OFUL, BatchLinUCBKW, Foresight, Learner, LinUCB, RarelySwitchSupLinUCB, make_learner
 from reference.loop import rows_of
+from reference.refusals import raises
 
 WORLD = make_world("varying", dim=3, arms=5, noise=0.5)
 
@@ -89,15 +90,12 @@ def test_what_crosses_the_wire_is_not_the_log() -> None:
 
 @pytest.mark.parametrize("agents", [0, -1, 2001])
 def test_bad_numbers_of_agents(agents: int) -> None:
-    with pytest.raises(ParameterError, match="agents"):
-        collaborate(Foresight(dim=3, horizon=2000), WORLD, agents=agents, seed=1)
-    with pytest.raises(ParameterError, match="agents"):
-        simulate(OFUL(dim=3, arms=5, horizon=2000), WORLD, seed=1, agents=agents)
+    raises(ParameterError, "agents", collaborate, Foresight(dim=3, horizon=2000), WORLD, agents=agents, seed=1)
+    raises(ParameterError, "agents", simulate, OFUL(dim=3, arms=5, horizon=2000), WORLD, seed=1, agents=agents)
 
 
 def test_each_form_names_the_other() -> None:
-    with pytest.raises(UnsuitableError, match="agents=A"):
-        collaborate(OFUL(dim=3, arms=5, horizon=2000), WORLD, agents=2, seed=1)
+    raises(UnsuitableError, "agents=A", collaborate, OFUL(dim=3, arms=5, horizon=2000), WORLD, agents=2, seed=1)
     with pytest.raises(UnsuitableError, match="collaborate"):
         simulate(BatchLinUCBKW(dim=3, arms=5, horizon=2000), WORLD, seed=1, agents=2)
 

@@ -10,6 +10,7 @@ from rareswitch.errors import ParameterError
 from rareswitch.lab.compiled import find_walker
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import OFUL, LinUCB, SupLinUCB, ThompsonSampling, make_learner
+from reference.refusals import raises
 from reference.watch import watched
 
 NOISE = 0.4
@@ -67,5 +68,4 @@ def test_the_loop_holds_to_the_cap(name: str, cap: int) -> None:
 
 @pytest.mark.parametrize("cap", [0, -1, 2.5, True])
 def test_caps_below_one_are_refused(cap: Any) -> None:
-    with pytest.raises(ParameterError, match="cap must be"):
-        simulate(sized(OFUL), place(), seed=1, cap=cap)
+    raises(ParameterError, "cap must be", simulate, sized(OFUL), place(), seed=1, cap=cap)

@@ -7,6 +7,7 @@ from rareswitch.lab import ENTRANTS, choose_entrants, contest, load_runs, simula
 from rareswitch.lab.contest import ARMS, DIM, NOISE, POLICIES, Entrant
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LEARNERS
+from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=DIM, arms=ARMS, noise=NOISE)
 FEW = choose_entrants(["linucb 1", "thompson-grid 0.5", "batch-linucb"])
@@ -87,7 +88,5 @@ def test_bad_contests_are_explained(tmp_path: Path) -> None:
         contest(FEW, places=["fixed"], horizons=[30], seeds=[0], path=tmp_path / "file" / "x")
     with pytest.raises(InputError, match="at least one entrant, world, horizon and seed"):
         contest(FEW, places=["fixed"], horizons=[30], seeds=[])
-    with pytest.raises(InputError, match=r"no world 'tabel:iris.csv'.* Did you mean 'table'\?"):
-        make_world("tabel:iris.csv")
-    with pytest.raises(InputError, match="no world 'nowhere'"):
-        contest(FEW, places=["fixed", "nowhere"], horizons=[30], seeds=[0])
+    raises(InputError, r"no world 'tabel:iris.csv'.* Did you mean 'table'\?", make_world, "tabel:iris.csv")
+    raises(InputError, "no world 'nowhere'", contest, FEW, places=["fixed", "nowhere"], horizons=[30], seeds=[0])

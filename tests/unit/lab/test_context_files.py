@@ -9,6 +9,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError, MissingExtraError
 from rareswitch.lab.context_files import read_context_file
+from reference.refusals import raises
 
 MANY = "set,a,b\nleft,1,0\nright,0.5,0.5\nleft,0,1\n"
 
@@ -110,8 +111,7 @@ def test_bad_files_are_refused_by_name(tmp_path: Path, name: str, content: Any, 
 
 
 def test_missing_files_and_columns_are_named(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"none\.csv: cannot be read"):
-        read_context_file(tmp_path / "none.csv")
+    raises(FileFormatError, r"none\.csv: cannot be read", read_context_file, tmp_path / "none.csv")
     with pytest.raises(FileFormatError, match="no column 'user'; it has set, a, b"):
         read_context_file(save(tmp_path / "x.csv", MANY), set_column="user")
 
@@ -119,8 +119,7 @@ def test_missing_files_and_columns_are_named(tmp_path: Path) -> None:
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(tmp_path / "x.parquet", {"a": [1.0]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"rareswitch\[parquet\]"):
-        read_context_file(path)
+    raises(MissingExtraError, r"rareswitch\[parquet\]", read_context_file, path)
 
 
 def test_folders_and_hopeless_paddings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +127,7 @@ def test_folders_and_hopeless_paddings_are_refused(tmp_path: Path, monkeypatch: 
 
     folder = tmp_path / "folder.csv"
     folder.mkdir()
-    with pytest.raises(FileFormatError, match="cannot be read"):
-        read_context_file(folder)
+    raises(FileFormatError, "cannot be read", read_context_file, folder)
     monkeypatch.setattr(context_files, "_MOST_ENTRIES", 5)
     with pytest.raises(FileFormatError, match="2 sets padded to the largest, of 2 arms"):
         read_context_file(save(tmp_path / "x.csv", MANY))
@@ -140,5 +138,4 @@ def test_an_array_that_claims_more_than_there_is_memory_is_refused(tmp_path: Pat
         shape = {"descr": "<f8", "fortran_order": False, "shape": (10**7, 10**5)}
         np.lib.format.write_array_header_1_0(file, shape)
         file.write(bytes(64))
-    with pytest.raises(FileFormatError, match=r"huge\.npy: not a readable NumPy file"):
-        read_context_file(tmp_path / "huge.npy")
+    raises(FileFormatError, r"huge\.npy: not a readable NumPy file", read_context_file, tmp_path / "huge.npy")

@@ -10,6 +10,7 @@ from rareswitch.lab import simulate
 from rareswitch.lab.simulate import unlearnable_regret
 from rareswitch.lab.worlds import Rounds
 from rareswitch.learner import OFUL, Foresight, LinUCB, StaleThompsonSampling
+from reference.refusals import raises
 
 
 class Crossed:
@@ -68,5 +69,4 @@ def test_agents_that_share_a_run_know_both_regrets() -> None:
 
 @pytest.mark.parametrize("linear", [(1.0, 2.0), ((1.0, 2.0, 3.0),), (1.0, np.nan, 0.0)])
 def test_a_policy_that_is_none_is_refused(linear: object) -> None:
-    with pytest.raises(InputError, match="the best linear policy of Crossed"):
-        unlearnable_regret(Crossed(linear), 10, seed=0)
+    raises(InputError, "the best linear policy of Crossed", unlearnable_regret, Crossed(linear), 10, seed=0)

@@ -16,6 +16,7 @@ from rareswitch.lab import Run, load_runs, sweep
 from rareswitch.lab.sweep import add_runs
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import BatchLinUCB
+from reference.refusals import raises
 from reference.runs import run_of
 
 WORLD = make_world("gaussian", dim=2, arms=3, noise=0.5)
@@ -63,8 +64,7 @@ def test_other_tables_are_refused(tmp_path: Path, change: Any, words: str) -> No
     path = tmp_path / "runs.parquet"
     add_runs({"k": run(1)}, path)
     parquet.write_table(change(parquet.read_table(path)), path)
-    with pytest.raises(FileFormatError, match=words):
-        load_runs(path)
+    raises(FileFormatError, words, load_runs, path)
 
 
 def test_writers_of_one_file_all_keep_their_runs(tmp_path: Path) -> None:
@@ -111,5 +111,4 @@ def test_a_file_that_has_all_runs_need_not_be_written(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sys.modules["rareswitch.lab.sweep"], "add_runs", refuse)
     again = sweep(**given, seeds=[1], path=path)
     assert (again.resumed, again.runs[0].regret) == (1, first.runs[0].regret)
-    with pytest.raises(FileFormatError, match="Permission denied"):
-        sweep(**given, seeds=[1, 2], path=path)
+    raises(FileFormatError, "Permission denied", sweep, **given, seeds=[1, 2], path=path)

@@ -16,6 +16,7 @@ from rareswitch.lab.simulate import chunk_size
 from rareswitch.lab.worlds import Rounds, SequenceWorld, World, make_world
 from rareswitch.learner import BatchLinUCB, Foresight, make_learner
 from rareswitch.report import ProgressBar
+from reference.refusals import raises
 
 simulation = importlib.import_module("rareswitch.lab.simulate")
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
@@ -57,8 +58,7 @@ def test_a_horizon_is_given_where_it_is_not_known() -> None:
     with pytest.raises(ParameterError, match="the learner is for 100 decisions, and 200 were asked for"):
         simulate(learner(100), WORLD, seed=1, horizon=200)
     assert simulate(learner(100), WORLD, seed=1, horizon=100).horizon == 100
-    with pytest.raises(ParameterError, match="horizon must be at least 2"):
-        simulate(Foresight(dim=3), WORLD, seed=1, horizon=1)
+    raises(ParameterError, "horizon must be at least 2", simulate, Foresight(dim=3), WORLD, seed=1, horizon=1)
 
 
 class Odd:
@@ -80,8 +80,7 @@ class Odd:
 def test_a_world_that_does_not_always_pay_is_refused_by_name() -> None:
     """A world knows what it pays; an unknown reward would be left out without a word."""
     for made in (learner(), make_learner("linucb", dim=3, arms=5, horizon=50)):
-        with pytest.raises(NonFiniteError, match="the rewards of Odd must be finite"):
-            simulate(made, Odd(forgets=True), seed=1)
+        raises(NonFiniteError, "the rewards of Odd must be finite", simulate, made, Odd(forgets=True), seed=1)
 
 
 def test_a_sweep_resumes_from_its_file(tmp_path: Path) -> None:
@@ -123,10 +122,8 @@ def test_another_world_setting_or_cap_makes_another_run(tmp_path: Path) -> None:
     ],
 )
 def test_odd_rounds_are_refused_in_the_name_of_the_world(drawn: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        simulate(learner(2), Odd(drawn=drawn), seed=1)
-    with pytest.raises(InputError, match="Odd must"):
-        sweep({"a": make}, {"odd": Odd(drawn=drawn)}, horizons=[2], seeds=[1])
+    raises(InputError, words, simulate, learner(2), Odd(drawn=drawn), seed=1)
+    raises(InputError, "Odd must", sweep, {"a": make}, {"odd": Odd(drawn=drawn)}, horizons=[2], seeds=[1])
 
 
 def test_results_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +133,7 @@ def test_results_files_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=path)
     with pytest.raises(FileFormatError, match="cannot be written"):
         sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=tmp_path / "none" / "x.parquet")
-    with pytest.raises(InputError, match="at least one"):
-        sweep({}, {"w": WORLD}, horizons=[50], seeds=[0])
+    raises(InputError, "at least one", sweep, {}, {"w": WORLD}, horizons=[50], seeds=[0])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"rareswitch\[parquet\]"):
         sweep({"a": make}, {"w": WORLD}, horizons=[50], seeds=[0], path=tmp_path / "new.parquet")

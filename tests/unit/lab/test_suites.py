@@ -11,6 +11,7 @@ from rareswitch.errors import InputError
 from rareswitch.lab import ENTRANTS, SUITES, choose_entrants, contest, learner_for, left_out, world_at
 from rareswitch.lab.contest import DEVELOPMENT_TABLES, FROM_FILES, HALVES, REPORTING_TABLES
 from rareswitch.lab.worlds import WORLDS, make_world
+from reference.refusals import raises
 from reference.tables import write_tables
 
 NOWHERE: dict[str, str | Path | None] = {"data": None, "tables": None}
@@ -31,10 +32,8 @@ def test_halves_part_the_tables_and_leave_what_seeds_draw() -> None:
     assert development | reporting == set(field.worlds) == set(field.of(None))
     assert development - reporting == set(DEVELOPMENT_TABLES)
     assert reporting - development == set(REPORTING_TABLES)
-    with pytest.raises(InputError, match="halves of a suite are development and reporting; got 'best'"):
-        field.of("best")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="this suite has no halves"):
-        SUITES["ten"].of("reporting")
+    raises(InputError, "halves of a suite are development and reporting; got 'best'", field.of, "best")
+    raises(InputError, "this suite has no halves", SUITES["ten"].of, "reporting")
 
 
 def test_worlds_from_files_need_their_folder(tmp_path: Path) -> None:
@@ -60,8 +59,7 @@ def test_a_contest_of_a_suite_runs_its_worlds_and_entrants(tmp_path: Path, monke
     assert {run.seed for run in again.runs} == set(range(20))
     own = contest(few, suite="field", half="development", places=["disjoint"], horizons=[30])
     assert {run.seed for run in own.runs} == set(range(1000, 1020))
-    with pytest.raises(InputError, match="there is no suite 'nine'; the suites are ten, field, changing"):
-        contest(few, suite="nine")
+    raises(InputError, "there is no suite 'nine'; the suites are ten, field, changing", contest, few, suite="nine")
 
 
 def test_learners_are_told_what_the_worlds_of_the_field_say() -> None:

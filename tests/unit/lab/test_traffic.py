@@ -9,6 +9,7 @@ from rareswitch.features import Arms, Category, Features
 from rareswitch.lab import Traffic, play, simulate
 from rareswitch.lab.worlds import RecordWorld, make_world
 from rareswitch.learner import Foresight
+from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=3, arms=4, noise=0.5)
 DEVICE = Category("device", levels=["ios", "web"])
@@ -70,8 +71,7 @@ def test_users_with_records_and_an_arm_that_comes_later() -> None:
 
 
 def test_worlds_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InputError, match="records mean nothing to it"):
-        play(made(), RECORDS, Traffic(), days=1)
+    raises(InputError, "records mean nothing to it", play, made(), RECORDS, Traffic(), days=1)
     with pytest.raises(InputError, match="for vectors of 3 features; the world has 2"):
         play(made(), make_world("gaussian", dim=2, arms=4, noise=0.5), Traffic(), days=1)
     trial = create("memory:", "spring", features=FEATURES, policies=3, seed=1)
@@ -83,7 +83,5 @@ def test_worlds_that_do_not_fit_are_refused() -> None:
 
 @pytest.mark.parametrize("given", [{"rate": 0}, {"delay": -1}, {"missing": 1.5}, {"repeated": math.nan}])
 def test_traffic_that_cannot_be_is_refused(given: dict[str, float]) -> None:
-    with pytest.raises(ParameterError, match=f"^{next(iter(given))} must be"):
-        Traffic(**given)
-    with pytest.raises(ParameterError, match="step must be"):
-        play(made(), WORLD, Traffic(), days=1, step=0)
+    raises(ParameterError, f"^{next(iter(given))} must be", Traffic, **given)
+    raises(ParameterError, "step must be", play, made(), WORLD, Traffic(), days=1, step=0)

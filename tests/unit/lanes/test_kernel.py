@@ -16,6 +16,7 @@ import rareswitch
 from rareswitch.core.validation import _all_finite
 from rareswitch.lanes import announced, compiled
 from rareswitch.policy.samplers import blend
+from reference.refusals import raises
 
 PACKAGE = Path(rareswitch.__file__).parent
 OUTER = """
@@ -149,5 +150,4 @@ def look_up():  # type: ignore[no-untyped-def]
 
 
 def test_kernels_use_nothing_whose_change_would_not_be_seen() -> None:
-    with pytest.raises(TypeError, match="look_up uses TABLE; kernels know numbers, kernels and modules only"):
-        look_up()
+    raises(TypeError, "look_up uses TABLE; kernels know numbers, kernels and modules only", look_up)

@@ -9,12 +9,12 @@ from rareswitch.errors import InputError, ParameterError
 from rareswitch.lab import budgeted
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import LEARNERS, find_learner, make_learner, takes
+from reference.refusals import raises
 
 
 def test_unknown_learners_are_named() -> None:
     for ask in (find_learner, takes, make_learner):
-        with pytest.raises(InputError, match="there is no learner 'lin-ucb'; the learners are foresight, batch-linucb"):
-            ask("lin-ucb")
+        raises(InputError, "there is no learner 'lin-ucb'; the learners are foresight, batch-linucb", ask, "lin-ucb")
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -38,5 +38,4 @@ def test_large_budgets_are_no_budgets() -> None:
     assert budgeted("oful", policies=1000, dim=3, horizon=3000) == ("oful", {"growth": 2.0})
     assert math.isfinite(budgeted("oful", policies=1, dim=1000, horizon=10**6)[1]["growth"])
     assert budgeted("foresight", policies=100, dim=3, horizon=50) == ("foresight", {"policies": 50})
-    with pytest.raises(ParameterError, match="policies must be at least 1"):
-        budgeted("oful", policies=0, dim=3, horizon=3000)
+    raises(ParameterError, "policies must be at least 1", budgeted, "oful", policies=0, dim=3, horizon=3000)

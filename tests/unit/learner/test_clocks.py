@@ -12,6 +12,7 @@ from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import OFUL, DeterminantGrowth, Learner, make_learner
 from reference.loop import rows_of
+from reference.refusals import raises
 
 NOISE = 0.4
 LOOKING = ["oful", "rarely-switch-suplinucb", "suplinucb"]
@@ -30,8 +31,7 @@ def sized(name: str, horizon: int = 400, **settings: Any) -> Learner:
 def test_growth_factors_of_at_most_one_are_refused(name: str, growth: Any) -> None:
     with pytest.raises(ParameterError, match="growth, the factor C by which determinants grow, must be a number above"):
         sized(name, growth=growth)
-    with pytest.raises(ParameterError, match="factor, the factor C"):
-        DeterminantGrowth(horizon=100, factor=growth)
+    raises(ParameterError, "factor, the factor C", DeterminantGrowth, horizon=100, factor=growth)
 
 
 def test_the_clock_never_looks_at_rewards() -> None:
@@ -70,8 +70,7 @@ def test_due_wants_a_set_for_each_decision() -> None:
     learner, world = sized("oful"), place()
     state, rounds = learner.begin(), world.draw(5, seed=1)
     decisions = state.policy.decide(rounds.contexts, ids=range(5), seed=1)
-    with pytest.raises(ShapeError, match="3 context sets were given for 5 decisions"):
-        learner.due(state, rounds.contexts[:3], decisions)
+    raises(ShapeError, "3 context sets were given for 5 decisions", learner.due, state, rounds.contexts[:3], decisions)
 
 
 def test_exact_ties_of_the_determinant_count_as_grown() -> None:

@@ -10,6 +10,7 @@ from rareswitch.lab.worlds import make_world
 from rareswitch.learner import BatchLinUCB, Foresight, Learner, State
 from rareswitch.learner.grids import batch_sizes_of
 from reference.loop import after, rows_of
+from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 FIVE = Foresight(dim=3, horizon=2000, policies=5)
@@ -88,8 +89,7 @@ def test_a_number_of_any_kind_is_spread(forecast: Any) -> None:
 def test_bad_forecasts_change_nothing(forecast: Any, words: str) -> None:
     for learner in (FIVE, Foresight(dim=3), BatchLinUCB(dim=3, arms=5, horizon=2000)):
         state = learner.begin()
-        with pytest.raises(ParameterError, match=words):
-            closed(learner, state, forecast)
+        raises(ParameterError, words, closed, learner, state, forecast)
         assert closed(learner, state).policies == 2
 
 

@@ -24,6 +24,7 @@ from rareswitch.learner import RarelySwitchSupLinUCB, SupLinUCB
 from rareswitch.learner.rule import LayerModels
 from rareswitch.policy import Elimination, Layered, Policy
 from reference.loop import rows_of
+from reference.refusals import raises
 from reference.watch import NOISE, PLACES, Watched, place, sized, watched
 
 HORIZON = 1000
@@ -119,8 +120,7 @@ def test_the_published_constants_of_the_suplin_family() -> None:
     assert SupLinRel(**sizes, noise=0.3).intervals().multiplier == pytest.approx(
         0.3 * math.sqrt(2 * math.log(tests * 7))
     )
-    with pytest.raises(ParameterError, match="suplinrel truncates in place of a ridge"):
-        SupLinRel(**sizes, ridge=1.0)  # type: ignore[arg-type]
+    raises(ParameterError, "suplinrel truncates in place of a ridge", SupLinRel, **sizes, ridge=1.0)
     assert SupLinRel(**sizes, norm=1.0) != SupLinRel(**sizes, norm=2.0)
 
 
@@ -139,8 +139,7 @@ def test_layers_need_the_arms_that_were_offered(kind: Any) -> None:
     state = learner.begin()
     rows = rows_of(state, world, 1, count=10)
     assert sum(stats.count for stats in learner.summarize(state, rows).stats) == 10
-    with pytest.raises(UnsuitableError, match="each row must have its context set"):
-        learner.summarize(state, rows.without_offers())
+    raises(UnsuitableError, "each row must have its context set", learner.summarize, state, rows.without_offers())
 
 
 def test_layers_are_taught_by_the_arms_that_survive() -> None:

@@ -22,6 +22,7 @@ from rareswitch.learner import (
 )
 from rareswitch.planning import known_regret, proved_rate
 from reference.loop import after, rows_of, step
+from reference.refusals import raises
 
 STALE = ["linucb-grid", "thompson-grid", "linmed-grid"]
 POOLED = ["foresight", *STALE, "pure-exploitation", "base", "oful", "batched-thompson"]
@@ -154,14 +155,11 @@ def test_late_summaries_of_another_run_are_refused(name: str) -> None:
     summary, late = learner.summarize(state, second), learner.summarize(state, rows)
     with pytest.raises(BatchError, match="which this run never had"):
         learner.next(state, summary, late=[replace(late, policy_id="f" * 64)])
-    with pytest.raises(BatchError, match="this is the current one: give it as the summary"):
-        learner.next(state, summary, late=[summary])
-    with pytest.raises(BatchError, match=r"late must be a list of summaries; got a Summary"):
-        learner.next(state, summary, late=late)  # type: ignore[arg-type]
+    raises(BatchError, "this is the current one: give it as the summary", learner.next, state, summary, late=[summary])
+    raises(BatchError, r"late must be a list of summaries; got a Summary", learner.next, state, summary, late=late)
     with pytest.raises(BatchError, match="next takes summaries, as summarize makes them of rows; got DecisionLog"):
         learner.next(state, second)  # type: ignore[arg-type]
-    with pytest.raises(BatchError, match="summarize takes a DecisionLog; got list"):
-        learner.summarize(state, [])  # type: ignore[arg-type]
+    raises(BatchError, "summarize takes a DecisionLog; got list", learner.summarize, state, [])
     with pytest.raises(BatchError, match="a state is what begin, next and state_from_bytes return; got bytes"):
         learner.next(state_to_bytes(state), summary)  # type: ignore[arg-type]
 
@@ -170,11 +168,9 @@ def test_late_summaries_of_another_run_are_refused(name: str) -> None:
 def test_learners_of_every_step_take_nothing_late(name: str) -> None:
     learner, here = made(name), world()
     rows, summary, state = step(learner, learner.begin(), here)
-    with pytest.raises(BatchError, match="updated at every step does not tell batches apart"):
-        learner.summarize(state, rows)
+    raises(BatchError, "updated at every step does not tell batches apart", learner.summarize, state, rows)
     now = learner.summarize(state, rows_of(state, here, 1, count=1))
-    with pytest.raises(BatchError, match="updated at every step does not tell batches apart"):
-        learner.next(state, now, late=[summary])
+    raises(BatchError, "updated at every step does not tell batches apart", learner.next, state, now, late=[summary])
 
 
 @pytest.mark.parametrize("name", [*POOLED, *FRESH, *STEPPING])
@@ -216,8 +212,7 @@ def test_sums_of_other_features_are_refused(name: str) -> None:
     learner, _, state, second = batches(name)
     summary = learner.summarize(state, second)
     wider = replace(summary, stats=tuple(Stats.zero(9) for _ in summary.stats))
-    with pytest.raises(BatchError, match="these sums were made by a learner with other features than"):
-        learner.next(state, wider)
+    raises(BatchError, "these sums were made by a learner with other features than", learner.next, state, wider)
     with pytest.raises(BatchError, match="these sums were made by a learner with other features than"):
         learner.next(replace(state, sums=wider.stats), summary)
 

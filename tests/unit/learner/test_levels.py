@@ -16,6 +16,7 @@ from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, Learner, State, make_learner, state_from_bytes, state_to_bytes
 from rareswitch.learner.rule import OneModel
 from rareswitch.learner.state import centred, offset_of, unexplained_level
+from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.3)
 #: Each pair of raised rewards and their plain ones: exact in double precision, so that nothing but the sums can differ.
@@ -108,8 +109,7 @@ def test_a_small_part_of_a_batch_may_be_alike() -> None:
         learner, plain = rows()
         _, odd = rows(ids=range(100, 140), **given)
         learned(learner, plain + odd)
-        with pytest.raises(UnsuitableError, match=r"must not all be below|leaves no digits"):
-            learned(learner, odd)
+        raises(UnsuitableError, r"must not all be below|leaves no digits", learned, learner, odd)
 
 
 def test_rewards_that_differ_by_rounding_are_all_the_same() -> None:

@@ -38,6 +38,7 @@ from rareswitch.learner import (
 from rareswitch.learner.foresight import HELD_OUT, LINEAR, LOGISTIC
 from rareswitch.learner.state import centred
 from reference.loop import after, rows_of, step
+from reference.refusals import raises
 
 THETA = np.array([3.0, -2.0, 1.0])
 
@@ -275,10 +276,8 @@ def test_binary_rewards_are_checked() -> None:
     rows = rows_of(state, world, 1)
     with pytest.raises(UnsuitableError, match=r"rewards of 0 and 1; 1 of \d+ are others, the first 0\.5"):
         learner.summarize(state, replace(rows, rewards=np.where(np.arange(len(rows)) == 2, 0.5, rows.rewards)))
-    with pytest.raises(ParameterError, match="rewards must be 'binary' or 'linear'; got 'clicks'"):
-        Foresight(dim=3, rewards="clicks")
-    with pytest.raises(ParameterError, match="one or the other"):
-        Foresight(dim=3, arms=5, horizon=500, noise_bound=0.5, rewards="binary")
+    raises(ParameterError, "rewards must be 'binary' or 'linear'; got 'clicks'", Foresight, dim=3, rewards="clicks")
+    raises(ParameterError, "one or the other", Foresight, dim=3, arms=5, horizon=500, noise_bound=0.5, rewards="binary")
     with pytest.raises(ShapeError, match="an expansion is of the same 1 features as the sums; got 2"):
         Stats(
             gram=np.eye(1),

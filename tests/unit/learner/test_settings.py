@@ -23,6 +23,7 @@ from rareswitch.learner import (
     plain_settings,
     takes,
 )
+from reference.refusals import raises
 
 SIZES: dict[str, Any] = {"dim": 4, "arms": 4, "horizon": 500}
 OTHERS: dict[str, Any] = {
@@ -95,8 +96,7 @@ def test_a_grid_may_be_a_list(grid: Any) -> None:
     ],
 )
 def test_bad_settings_are_explained(name: str, bad: dict[str, Any], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        make_learner(name, **({"dim": 3} if name == "foresight" else SIZES) | bad)
+    raises(ParameterError, words, make_learner, name, **({"dim": 3} if name == "foresight" else SIZES) | bad)
 
 
 def test_learners_are_values() -> None:

@@ -10,6 +10,7 @@ from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, state_to_bytes
 from rareswitch.learner import foresight as room
 from reference.loop import after, rows_of
+from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 LEARNER = Foresight(dim=3, horizon=2000, policies=5)
@@ -32,8 +33,7 @@ def test_an_exception_within_the_rule_leaves_the_state_usable(
 
     with monkeypatch.context() as patch:
         patch.setattr(room, where, fails)
-        with pytest.raises(error, match="in the middle"):
-            LEARNER.next(state, summary)
+        raises(error, "in the middle", LEARNER.next, state, summary)
     assert state_to_bytes(state) == before
     assert state_to_bytes(LEARNER.next(state, summary)) == expected
 

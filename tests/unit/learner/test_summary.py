@@ -24,6 +24,7 @@ from rareswitch.learner import (
 )
 from rareswitch.learner.rule import first_half
 from reference.loop import rows_of
+from reference.refusals import raises
 
 WORLD = make_world("varying", dim=3, arms=5, noise=0.5)
 LEARNER = Foresight(dim=3, grid=[120, 500, 1000], intercept=False)
@@ -112,17 +113,14 @@ def test_now_is_the_latest_decision_by_default() -> None:
     ],
 )
 def test_bad_windows_are_explained(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        LEARNER.summarize(STATE, replace(ROWS, times=np.arange(120.0)), **settings)
-    with pytest.raises(ParameterError, match="give the log its times"):
-        LEARNER.summarize(STATE, ROWS, window=1.0)
+    raises(ParameterError, words, LEARNER.summarize, STATE, replace(ROWS, times=np.arange(120.0)), **settings)
+    raises(ParameterError, "give the log its times", LEARNER.summarize, STATE, ROWS, window=1.0)
 
 
 def test_sets_that_the_learner_is_not_for_are_refused() -> None:
     small = LinUCBGrid(dim=3, arms=4, horizon=1000)
     rows = rows_of(small.begin(), WORLD, 1)
-    with pytest.raises(BatchError, match="made for at most 4 arms; got 5"):
-        small.summarize(small.begin(), rows)
+    raises(BatchError, "made for at most 4 arms; got 5", small.summarize, small.begin(), rows)
     other = Foresight(dim=2, horizon=1000, intercept=False)
     with pytest.raises(BatchError, match="this state is of 3 features, and the learner is for 2"):
         other.summarize(replace(other.begin(), policy=STATE.policy), ROWS)
@@ -196,13 +194,11 @@ def test_a_summary_of_another_learner_with_the_same_policy_is_refused() -> None:
     assert state.policy.id == half.begin().policy.id
     rows = rows_of(state, WORLD, 1)
     theirs = half.summarize(half.begin(), rows)
-    with pytest.raises(BatchError, match="this summary was made by batch-linucb-dg"):
-        whole.next(state, theirs)
+    raises(BatchError, "this summary was made by batch-linucb-dg", whole.next, state, theirs)
     with pytest.raises(BatchError, match="summaries of two learners cannot be added"):
         theirs + whole.summarize(state, rows)
     again = summaries_from_bytes(summaries_to_bytes([theirs]))[0]
-    with pytest.raises(BatchError, match="this summary was made by batch-linucb-dg"):
-        whole.next(state, again)
+    raises(BatchError, "this summary was made by batch-linucb-dg", whole.next, state, again)
 
 
 def test_what_is_learned_cannot_be_written_to() -> None:

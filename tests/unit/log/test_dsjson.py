@@ -10,6 +10,7 @@ from rareswitch.errors import FileFormatError, ParameterError
 from rareswitch.features import Category, Features, Hashed
 from rareswitch.log import dsjson_records, read_dsjson, write_dsjson
 from reference.logged import log_of
+from reference.refusals import raises
 
 
 def line(**changes: Any) -> dict[str, Any]:
@@ -71,8 +72,7 @@ def test_ids_of_arms_may_be_a_field_of_actions(tmp_path: Path) -> None:
     path = written(tmp_path, line(c={"_multi": [{"i": [{"id": 4}]}, {"i": [{"id": "b"}]}, {"i": [{"id": "c"}]}]}))
     assert read_dsjson(path).arms is None
     assert read_dsjson(path, arm="i.id").arms == ("4", "b", "c")
-    with pytest.raises(FileFormatError, match=r"no id 'i\.name'"):
-        read_dsjson(path, arm="i.name")
+    raises(FileFormatError, r"no id 'i\.name'", read_dsjson, path, arm="i.name")
 
 
 def test_rewards_are_unknown_without_a_cost_and_where_nothing_is_to_be_learned(tmp_path: Path) -> None:
@@ -84,19 +84,16 @@ def test_probabilities_may_be_told_once_or_not_at_all(tmp_path: Path) -> None:
     assert read_dsjson(written(tmp_path, line(_label_probability=...))).propensities.tolist() == [0.800000011920929]
     assert read_dsjson(written(tmp_path, line(p=...))).behavior_probs is None
     path = written(tmp_path, line(p=..., _label_probability=...), line(EventId="e2", p=..., _label_probability=...))
-    with pytest.raises(FileFormatError, match="propensities='estimate'"):
-        read_dsjson(path)
+    raises(FileFormatError, "propensities='estimate'", read_dsjson, path)
     log = read_dsjson(path, propensities="estimate")
     assert log.propensities.tolist() == pytest.approx([3 / 5] * 2)
     assert "arm frequencies" in log.estimated
-    with pytest.raises(ParameterError, match="propensities"):
-        read_dsjson(path, propensities="guess")  # type: ignore[arg-type]
+    raises(ParameterError, "propensities", read_dsjson, path, propensities="guess")
 
 
 def test_events_that_were_left_out_must_be_so_evenly(tmp_path: Path) -> None:
     assert len(read_dsjson(written(tmp_path, line(pdrop=0.5), line(EventId="e2", pdrop=0.5)))) == 2
-    with pytest.raises(FileFormatError, match="different rates"):
-        read_dsjson(written(tmp_path, line(pdrop=0.5), line(EventId="e2")))
+    raises(FileFormatError, "different rates", read_dsjson, written(tmp_path, line(pdrop=0.5), line(EventId="e2")))
 
 
 HOSTILE: dict[str, tuple[Any, str]] = {
@@ -152,8 +149,7 @@ def test_what_is_wrong_is_told_with_its_line(kind: str, tmp_path: Path) -> None:
 
 def test_a_field_that_is_there_twice(tmp_path: Path) -> None:
     path = written(tmp_path, line(c={"user": {"age": 1}, "user.age": 2, "_multi": [{}, {}, {}]}))
-    with pytest.raises(FileFormatError, match=r"'user.age' is there twice"):
-        dsjson_records(path)
+    raises(FileFormatError, r"'user.age' is there twice", dsjson_records, path)
 
 
 def test_empty_and_truncated_files(tmp_path: Path) -> None:
@@ -161,13 +157,11 @@ def test_empty_and_truncated_files(tmp_path: Path) -> None:
     for text in ("", "\n\n"):
         path.write_text(text)
         for read in (read_dsjson, dsjson_records):
-            with pytest.raises(FileFormatError, match="no decision"):
-                read(path)
+            raises(FileFormatError, "no decision", read, path)
     packed = tmp_path / "log.json.gz"
     write_dsjson(packed, log_of(1030))
     packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(FileFormatError, match="cut short"):
-        read_dsjson(packed)
+    raises(FileFormatError, "cut short", read_dsjson, packed)
 
 
 def test_what_is_written_is_what_services_write(tmp_path: Path) -> None:

@@ -14,21 +14,18 @@ from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.log import estimate_propensities, from_obp, read, read_all, read_csv, read_dsjson, to_obp, write
 from rareswitch.policy import Policy
 from reference.logged import log_of, told
+from reference.refusals import raises
 
 
 def test_endings_that_are_not_known(tmp_path: Path) -> None:
     for name in ("log", "log.txt", "log.npz", "log.parquet.gz", "log.gz"):
-        with pytest.raises(FileFormatError, match="files that end in"):
-            read(tmp_path / name)
-        with pytest.raises(FileFormatError, match="files that end in"):
-            write(tmp_path / name, log_of(1050))
+        raises(FileFormatError, "files that end in", read, tmp_path / name)
+        raises(FileFormatError, "files that end in", write, tmp_path / name, log_of(1050))
 
 
 def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="reward is no option of dsjson"):
-        read(tmp_path / "log.dsjson", reward="click")
-    with pytest.raises(ParameterError, match="arm is no option of Parquet"):
-        read(tmp_path / "log.parquet", arm="item")
+    raises(ParameterError, "reward is no option of dsjson", read, tmp_path / "log.dsjson", reward="click")
+    raises(ParameterError, "arm is no option of Parquet", read, tmp_path / "log.parquet", arm="item")
     with pytest.raises(ParameterError, match="columns are for a single file"):
         read([tmp_path / "a.parquet", tmp_path / "b.parquet"], columns={"arm": "item"})
     with pytest.raises(ParameterError, match="columns of dsjson must be the field of the arm"):
@@ -40,8 +37,7 @@ def test_logs_are_never_overwritten(tmp_path: Path) -> None:
         path = tmp_path / f"log.{ending}"
         write(path, log_of(1051))
         before = path.read_bytes()
-        with pytest.raises(FileFormatError, match="never overwritten"):
-            write(path, log_of(1052))
+        raises(FileFormatError, "never overwritten", write, path, log_of(1052))
         assert path.read_bytes() == before
 
 
@@ -87,10 +83,8 @@ def test_estimates_of_arms_that_are_not_always_offered() -> None:
     found = estimate_propensities(log)
     assert not found.behavior_probs[~available].any()
     np.testing.assert_allclose(found.behavior_probs.sum(axis=1), 1.0, rtol=1e-12)
-    with pytest.raises(ShapeError, match="within must be 30 values"):
-        estimate_propensities(log, within=[1, 2])
-    with pytest.raises(ParameterError, match="smoothing"):
-        estimate_propensities(log, smoothing=0.0)
+    raises(ShapeError, "within must be 30 values", estimate_propensities, log, within=[1, 2])
+    raises(ParameterError, "smoothing", estimate_propensities, log, smoothing=0.0)
 
 
 def test_the_command_converts_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

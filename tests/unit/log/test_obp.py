@@ -6,6 +6,7 @@ import pytest
 from rareswitch.errors import ParameterError, RareswitchError
 from rareswitch.log import from_obp, to_obp
 from reference.logged import log_of
+from reference.refusals import raises
 
 
 def feedback(**changes: Any) -> dict[str, Any]:
@@ -54,8 +55,7 @@ def test_vectors_are_products_of_users_and_items() -> None:
 
 def test_estimates_within_positions() -> None:
     given = feedback(pscore=None, pi_b=None)
-    with pytest.raises(ParameterError, match="propensities='estimate'"):
-        from_obp(given)
+    raises(ParameterError, "propensities='estimate'", from_obp, given)
     log = from_obp(given, propensities="estimate")
     assert log.estimated == "arm frequencies within each policy and position, smoothing 1"
     for k in range(6):
@@ -105,13 +105,8 @@ def test_what_is_wrong_is_told(kind: str) -> None:
 
 
 def test_other_wrong_arguments() -> None:
-    with pytest.raises(ParameterError, match="position must be one of the feedback's, 0, 1; got 2"):
-        from_obp(feedback(), position=2)
-    with pytest.raises(ParameterError, match="vectors"):
-        from_obp(feedback(), vectors="concat")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="propensities"):
-        from_obp(feedback(), propensities="none")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="dictionary"):
-        from_obp([1, 2])  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="12 of 60"):
-        to_obp(log_of(1041, rewards=np.where(np.arange(60) < 12, np.nan, 1.0)))
+    raises(ParameterError, "position must be one of the feedback's, 0, 1; got 2", from_obp, feedback(), position=2)
+    raises(ParameterError, "vectors", from_obp, feedback(), vectors="concat")
+    raises(ParameterError, "propensities", from_obp, feedback(), propensities="none")
+    raises(ParameterError, "dictionary", from_obp, [1, 2])
+    raises(ParameterError, "12 of 60", to_obp, log_of(1041, rewards=np.where(np.arange(60) < 12, np.nan, 1.0)))

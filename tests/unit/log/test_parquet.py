@@ -14,6 +14,7 @@ from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.log import ParquetLog, write_log, write_part
 from rareswitch.policy import Policy
 from reference.logged import log_of
+from reference.refusals import raises
 
 DIM = 3
 
@@ -25,8 +26,7 @@ def policy(edition: int = 0) -> Policy:
 def test_a_baseline_that_was_not_offered_is_not_written(tmp_path: Path) -> None:
     available = np.array([[True, False]])
     log = DecisionLog(arm_indices=[0], propensities=[1.0], rewards=[1.0], available=available, baselines=[1])
-    with pytest.raises(ParameterError, match="those of offered arms"):
-        write_log(tmp_path / "log.parquet", log)
+    raises(ParameterError, "those of offered arms", write_log, tmp_path / "log.parquet", log)
 
 
 def part(path: Path, ids: Any, *, name: str = "first", keep: Any = None, seed: int = 3, **more: Any) -> dict[str, Any]:
@@ -99,8 +99,7 @@ def test_batches_have_the_order_of_policies_or_of_their_first_rows(tmp_path: Pat
     assert [*log.policies] == [one.id, policy(7).id, two.id]  # also one that has not decided
     assert [chunk.batches.tolist() for chunk in log.chunks(contexts=False)] == [[1] * 3, [0] * 3]
     assert ParquetLog(tmp_path / "*.parquet", [one]).batch_names == (two.id, one.id)
-    with pytest.raises(ParameterError, match="policies must be those that decided"):
-        ParquetLog(tmp_path / "*.parquet", [policy(7)])
+    raises(ParameterError, "policies must be those that decided", ParquetLog, tmp_path / "*.parquet", [policy(7)])
 
 
 def test_a_keyed_sample_is_read_and_another_is_refused(tmp_path: Path) -> None:
@@ -166,8 +165,7 @@ def test_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     ):
         ParquetLog(tmp_path / "*.parquet")
     part(tmp_path / "3.parquet", range(20), propensities=np.full(20, 0.4))
-    with pytest.raises(FileFormatError, match="contradict"):
-        ParquetLog([tmp_path / "1.parquet", tmp_path / "3.parquet"])
+    raises(FileFormatError, "contradict", ParquetLog, [tmp_path / "1.parquet", tmp_path / "3.parquet"])
 
 
 def test_an_attribution_window(tmp_path: Path) -> None:
@@ -196,8 +194,7 @@ def test_an_attribution_window(tmp_path: Path) -> None:
 
 def test_an_empty_log_and_one_row(tmp_path: Path) -> None:
     part(tmp_path / "1.parquet", [])
-    with pytest.raises(EmptySetError, match="one decision at least"):
-        ParquetLog(tmp_path / "1.parquet")
+    raises(EmptySetError, "one decision at least", ParquetLog, tmp_path / "1.parquet")
     told = part(tmp_path / "2.parquet", ["only"])
     log = ParquetLog(tmp_path / "*.parquet")
     assert [len(chunk) for chunk in log.chunks()] == [1]
@@ -255,8 +252,7 @@ def test_an_arm_must_be_among_the_names_and_at_its_place(tmp_path: Path) -> None
 def test_parts_of_different_logs_are_refused(tmp_path: Path) -> None:
     part(tmp_path / "1.parquet", range(3))
     write_log(tmp_path / "2.parquet", log_of(1, contexts=None))
-    with pytest.raises(FileFormatError, match="parts of one log"):
-        ParquetLog(tmp_path / "*.parquet")
+    raises(FileFormatError, "parts of one log", ParquetLog, tmp_path / "*.parquet")
 
 
 def test_many_rows_come_in_chunks_and_reading_may_stop(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from reference.logs import (
     write_log,
     write_rows,
 )
+from reference.refusals import raises
 
 OTHERS = ["f" * 64, "e" * 64]
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -161,11 +162,9 @@ def test_every_engine_learns_the_same_policy(engine: str, tmp_path: Path, monkey
             serial, done = (update(here, log, executor=executor, conflicts=True) for executor in (None, there))
             assert done.run.policy.id == serial.run.policy.id
             assert done.counts == serial.counts
-        with pytest.raises(FileFormatError, match="rows that contradict each other"):
-            update(here, log, executor=there)
+        raises(FileFormatError, "rows that contradict each other", update, here, log, executor=there)
         write_rows(tmp_path / "part-000.parquet", [replace(parts[0][0], propensity=2.0, policy=here.policy.id)], 3)
-        with pytest.raises(FileFormatError, match=r"part-000.parquet: row 0 .* has the propensity 2.0"):
-            update(here, log, executor=there)
+        raises(FileFormatError, r"part-000.parquet: row 0 .* has the propensity 2.0", update, here, log, executor=there)
 
 
 def test_the_order_of_parts_is_that_of_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +177,8 @@ def test_the_order_of_parts_is_that_of_their_names(tmp_path: Path, monkeypatch: 
     assert find_parts([f"{tmp_path}/**/*.parquet"]) == everything
     monkeypatch.chdir(tmp_path)
     assert find_parts(["b.parquet", "./*.parquet", "c/../b.parquet"]) == everything[:2]
-    with pytest.raises(FileFormatError, match=r"none-\*.parquet: no file matches this pattern"):
-        find_parts(["none-*.parquet"])
-    with pytest.raises(FileFormatError, match=r"c: a folder; name the files in it, as c/\*.parquet"):
-        find_parts(["c"])
+    raises(FileFormatError, r"none-\*.parquet: no file matches this pattern", find_parts, ["none-*.parquet"])
+    raises(FileFormatError, r"c: a folder; name the files in it, as c/\*.parquet", find_parts, ["c"])
 
 
 def test_late_rows_must_be_the_whole_batch(tmp_path: Path) -> None:
@@ -190,8 +187,7 @@ def test_late_rows_must_be_the_whole_batch(tmp_path: Path) -> None:
     words = (
         r"batch 1 was learned from with 60 decisions, 60 of them rewarded; these rows have 7 and 7\. .*give all of them"
     )
-    with pytest.raises(BatchError, match=words):
-        update(here, log)
+    raises(BatchError, words, update, here, log)
     assert update(here, log, late=False).counts["late"] == 7
     more = [*old, replace(old[0], id=10**6, features=(0.1, 0.2, 0.3), contexts=None)]  # a row that had been lost
     done = update(here, write_log(tmp_path, [played(here), more], 3))
@@ -236,8 +232,7 @@ def test_a_window_needs_times(tmp_path: Path) -> None:
         update(here, log, window=60.0)
     rows = [replace(row, time=None if k == 7 else 5.0) for k, row in enumerate(played(here))]
     log = write_log(tmp_path / "some", [rows], 3)
-    with pytest.raises(FileFormatError, match=r"part-000.parquet: row 7 .* has no time"):
-        update(here, log, window=60.0)
+    raises(FileFormatError, r"part-000.parquet: row 7 .* has no time", update, here, log, window=60.0)
     assert update(here, log).counts["used"] == 60
 
 
@@ -329,8 +324,7 @@ def test_a_bad_value_is_named_with_file_and_row(
         [pa.field(f.name, pa.list_(pa.float64()) if f.name == "contexts" else f.type) for f in log_schema(3)]
     )
     write_log(tmp_path, [[replace(good, id=9)], rows], 3, loose)
-    with pytest.raises(FileFormatError, match=rf"part-001.parquet: {words}"):
-        update(here, [tmp_path / "*.parquet"], conflicts=True)
+    raises(FileFormatError, rf"part-001.parquet: {words}", update, here, [tmp_path / "*.parquet"], conflicts=True)
 
 
 def test_strings_in_a_log_have_the_keys_that_they_have_in_memory(tmp_path: Path) -> None:
@@ -348,8 +342,7 @@ def test_ids_that_are_not_unicode_are_refused(tmp_path: Path) -> None:
     table = parquet.read_table(tmp_path / "part-000.parquet")
     bad = pa.array([b"\xff\xfe", *(str(row.id).encode() for row in rows[1:])]).view(pa.string())
     parquet.write_table(table.set_column(0, table.schema.field("id"), bad), tmp_path / "part-000.parquet")
-    with pytest.raises(FileFormatError, match=r"part-000.parquet: not a readable Parquet file \(.*UTF"):
-        update(here, log)
+    raises(FileFormatError, r"part-000.parquet: not a readable Parquet file \(.*UTF", update, here, log)
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 10_000_000, "ä" * 65])
@@ -404,8 +397,7 @@ def test_other_columns_are_refused(name: str, kind: Any, words: str, tmp_path: P
     schema = log_schema(3, times=name == "time")
     fields = [pa.field(f.name, kind if f.name == name else f.type) for f in schema if f.name != name or kind]
     parquet.write_table(pa.schema(fields).empty_table(), tmp_path / "p.parquet")
-    with pytest.raises(FileFormatError, match=rf"p.parquet: {words}"):
-        update(here, [tmp_path / "p.parquet"])
+    raises(FileFormatError, rf"p.parquet: {words}", update, here, [tmp_path / "p.parquet"])
 
 
 def test_nulls_and_lists_of_other_lengths_are_named(tmp_path: Path) -> None:
@@ -437,8 +429,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     for harm in (b"", data[:100], data[: len(data) // 2], data[:-1], b"PAR1" + bytes(100), b"id,policy\n1,2\n"):
         path.write_bytes(harm)
         words = r"the file is empty \(0 bytes\)" if not harm else "not a readable Parquet file .* write it anew"
-        with pytest.raises(FileFormatError, match=rf"part-000.parquet: {words}"):
-            update(here, [path])
+        raises(FileFormatError, rf"part-000.parquet: {words}", update, here, [path])
 
 
 def test_a_part_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
@@ -446,5 +437,4 @@ def test_a_part_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None
     rows = played(here)
     log = ParquetLog(write_log(tmp_path, [rows, rows[:5]], 3))
     write_rows(tmp_path / "part-001.parquet", rows[:6], 3)
-    with pytest.raises(FileFormatError, match=r"part-001.parquet: it changed while it was read"):
-        summarize(here.learner, here.state, log)
+    raises(FileFormatError, r"part-001.parquet: it changed while it was read", summarize, here.learner, here.state, log)

@@ -16,6 +16,7 @@ from rareswitch.core.parquet_files import column_chunks
 from rareswitch.errors import FileFormatError
 from rareswitch.log import ParquetLog, parts
 from rareswitch.log.dsjson import read_decisions
+from reference.refusals import raises
 
 
 def columns_of(count: int) -> dict[str, Any]:
@@ -52,8 +53,7 @@ def test_lists_that_unpack_to_far_more_than_the_file_holds_are_refused(
     message = (
         r"log.parquet: column 'contexts' would take up to 1,600,000 bytes in memory for [0-9,]+ in the file; at mo"
     )
-    with pytest.raises(FileFormatError, match=message):
-        ParquetLog(path)
+    raises(FileFormatError, message, ParquetLog, path)
     monkeypatch.setattr(parquet_files, "EXPANSION", 1 << 20)
     assert ParquetLog(path).decisions == 2
 
@@ -64,8 +64,7 @@ def test_missing_vectors_of_a_great_length_are_refused(tmp_path: Path, monkeypat
     path = tmp_path / "log.parquet"
     parquet.write_table(pa.table(columns), path)
     monkeypatch.setattr(parquet_files, "EXPANDED", 1 << 20)
-    with pytest.raises(FileFormatError, match=r"column 'features' would take up to 3,200,000 bytes .* as lists"):
-        ParquetLog(path)
+    raises(FileFormatError, r"column 'features' would take up to 3,200,000 bytes .* as lists", ParquetLog, path)
 
 
 def test_texts_that_end_differently_are_bounded_by_all_they_could_be(
@@ -77,8 +76,7 @@ def test_texts_that_end_differently_are_bounded_by_all_they_could_be(
     path = write(tmp_path / "log.parquet", columns_of(1000) | arms, **options)
     assert ParquetLog(path).decisions == 1000
     monkeypatch.setattr(parquet_files, "EXPANDED", 1 << 20)
-    with pytest.raises(FileFormatError, match=r"column 'arm' would take up to .* Write it with plain encodings"):
-        ParquetLog(path)
+    raises(FileFormatError, r"column 'arm' would take up to .* Write it with plain encodings", ParquetLog, path)
 
 
 @pytest.mark.parametrize("most", [1 << 28, 1000])
@@ -144,7 +142,4 @@ def test_a_compressed_file_that_holds_far_more_than_it_takes_is_refused(
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 100_000))
     assert len(read_table(path)) == 100_000
     monkeypatch.setattr(files, "EXPANDED", 1000)
-    with pytest.raises(
-        FileFormatError, match=r"log.csv.gz: its [0-9,]+ bytes are those of more than .*unpack it first"
-    ):
-        read_table(path)
+    raises(FileFormatError, r"log.csv.gz: its [0-9]+ bytes are those of more than .*unpack it first", read_table, path)

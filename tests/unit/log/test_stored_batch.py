@@ -14,6 +14,7 @@ from rareswitch.log import HeldOut, StoredLog, summarize
 from rareswitch.policy import Policy
 from rareswitch.store import DecisionRow, Marks, RewardRow, Store, open_store
 from reference.logs import Row, Run, assert_close, in_memory, played
+from reference.refusals import raises
 from reference.rows import version as stored_version
 
 LEARNERS: dict[str, dict[str, Any]] = {
@@ -161,8 +162,7 @@ def test_vectors_that_the_learner_is_not_for_are_refused() -> None:
     learner, state = begun("linucb-grid")
     rows = played(Run.of(learner, state), count=2)
     long = [replace(row, features=(3.0,) * 3) for row in rows]
-    with pytest.raises(ContextNormError, match="norm at most 1"):
-        of_store(learner, state, kept(long))
+    raises(ContextNormError, "norm at most 1", of_store, learner, state, kept(long))
     with pytest.raises(StoreError, match=r"have 2 features, and the learner is for 3"):
         of_store(learner, state, kept([replace(row, features=(0.5,) * 2) for row in rows]))
 

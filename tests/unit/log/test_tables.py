@@ -14,6 +14,7 @@ from rareswitch.errors import ColumnWarning, FileFormatError, InputError, Parame
 from rareswitch.features import Arms, Category, Features, Number
 from rareswitch.log import from_frame, read, read_all, read_csv, write_csv
 from reference.logged import log_of
+from reference.refusals import raises
 
 GOOD = "id,arm,reward,propensity,offered\n1,a,1,0.5,a|b\n2,b,,0.25,b|c|d\n"
 
@@ -65,8 +66,7 @@ def test_rows_are_taken_by_values(tmp_path: Path) -> None:
     path = written(tmp_path, text)
     assert read_csv(path, where={"position": [1, 3]}).rewards.tolist() == [1.0, 3.0]
     assert read_csv(path, where={"position": 2}).arms == ("a", "b", "c"), "all arms of the file could be chosen"
-    with pytest.raises(ParameterError, match="none has position = 4"):
-        read_csv(path, where={"position": 4})
+    raises(ParameterError, "none has position = 4", read_csv, path, where={"position": 4})
 
 
 def test_other_columns_become_vectors(tmp_path: Path) -> None:
@@ -79,21 +79,18 @@ def test_other_columns_become_vectors(tmp_path: Path) -> None:
     log = read_csv(written(tmp_path, text), features=features, arms=records)
     users: list[dict[str, Any]] = [{"age": 30.0, "device": "ios"}, {"age": None, "device": "tv"}]
     assert log.contexts.tolist() == features.encode_many(users, records).vectors.tolist()
-    with pytest.raises(ParameterError, match="none of 'b'"):
-        read_csv(written(tmp_path, text), features=features, arms=records[:1])
+    raises(ParameterError, "none of 'b'", read_csv, written(tmp_path, text), features=features, arms=records[:1])
 
 
 def test_estimated_propensities_are_marked(tmp_path: Path) -> None:
     path = written(tmp_path, "arm,reward,position\na,1,1\na,0,1\nb,0,1\nb,0,2\n")
-    with pytest.raises(FileFormatError, match="propensities='estimate'"):
-        read_csv(path)
+    raises(FileFormatError, "propensities='estimate'", read_csv, path)
     log = read_csv(path, propensities="estimate", within=["position"])
     assert log.propensities.tolist() == pytest.approx([3 / 5, 3 / 5, 2 / 5, 2 / 3])
     assert log.estimated == "arm frequencies within each policy and position, smoothing 1"
     write_csv(tmp_path / "again.csv", log)
     assert read_csv(tmp_path / "again.csv").estimated == log.estimated
-    with pytest.raises(ParameterError, match="within"):
-        read_csv(path, within=["position"])
+    raises(ParameterError, "within", read_csv, path, within=["position"])
 
 
 ROWS = {
@@ -149,8 +146,7 @@ def test_a_frame_is_encoded_with_the_records_of_its_arms() -> None:
     ],
 )
 def test_columns_that_cannot_be_are_refused(columns: dict[str, str | None], expected: str) -> None:
-    with pytest.raises(InputError, match=expected):
-        from_frame(pa.table(ROWS), columns=columns)
+    raises(InputError, expected, from_frame, pa.table(ROWS), columns=columns)
 
 
 HOSTILE = {
@@ -210,21 +206,17 @@ def test_files_that_are_cut_short_or_no_text(tmp_path: Path) -> None:
     write_csv(path, log_of(1020))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FileFormatError, match="cut short"):
-        read_csv(path)
+    raises(FileFormatError, "cut short", read_csv, path)
     path.write_bytes(b"arm,reward,propensity\n")
-    with pytest.raises(FileFormatError, match="gzip"):
-        read_csv(path)
+    raises(FileFormatError, "gzip", read_csv, path)
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 255
     path.write_bytes(bytes(damaged))
     with pytest.raises(FileFormatError):
         read_csv(path)
     path.write_bytes(gzip.compress(b"\xff\xfe\x00"))
-    with pytest.raises(FileFormatError, match="UTF-8"):
-        read_csv(path)
-    with pytest.raises(FileFormatError, match="cannot be read"):
-        read_csv(tmp_path / "missing.csv")
+    raises(FileFormatError, "UTF-8", read_csv, path)
+    raises(FileFormatError, "cannot be read", read_csv, tmp_path / "missing.csv")
     with pytest.raises(FileFormatError):
         read_csv(tmp_path)
 

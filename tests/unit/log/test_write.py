@@ -7,6 +7,7 @@ import pytest
 
 from rareswitch.errors import FileFormatError, InputError, NonFiniteError, ParameterError, ShapeError
 from rareswitch.log import LogWriter, log_schema, write_part
+from reference.refusals import raises
 
 ID = "a" * 64
 GOOD: dict[str, Any] = {
@@ -46,8 +47,7 @@ def test_strings_truth_values_and_times(tmp_path: Path) -> None:
 
 
 def test_all_rows_of_a_part_have_the_same_columns(tmp_path: Path) -> None:
-    with pytest.raises(ShapeError, match="the same columns of the same types"):
-        _two_kinds(tmp_path / "p.parquet")
+    raises(ShapeError, "the same columns of the same types", _two_kinds, tmp_path / "p.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -90,10 +90,8 @@ def test_nothing_stays_of_a_part_that_fails(tmp_path: Path) -> None:
 
 def test_a_log_is_not_overwritten(tmp_path: Path) -> None:
     write_part(tmp_path / "p.parquet", policy_id=ID, **GOOD)
-    with pytest.raises(FileFormatError, match="exists already"):
-        write_part(tmp_path / "p.parquet", policy_id=ID, **GOOD)
-    with pytest.raises(FileFormatError, match="cannot be written"):
-        write_part(tmp_path / "nowhere" / "p.parquet", policy_id=ID, **GOOD)
+    raises(FileFormatError, "exists already", write_part, tmp_path / "p.parquet", policy_id=ID, **GOOD)
+    raises(FileFormatError, "cannot be written", write_part, tmp_path / "nowhere" / "p.parquet", policy_id=ID, **GOOD)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +106,5 @@ def test_a_log_is_not_overwritten(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows_are_refused(tmp_path: Path, change: dict[str, Any], kind: type[InputError], words: str) -> None:
-    with pytest.raises(kind, match=words):
-        write_part(tmp_path / "p.parquet", policy_id=ID, **GOOD | change)
+    raises(kind, words, write_part, tmp_path / "p.parquet", policy_id=ID, **GOOD | change)
     assert list(tmp_path.iterdir()) == []

@@ -25,6 +25,7 @@ from rareswitch.planning import (
 )
 from rareswitch.planning.regret_model import STEP
 from rareswitch.store import Counts
+from reference.refusals import raises
 
 DAY = 86_400.0
 CREATED = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
@@ -171,8 +172,7 @@ def test_what_the_learner_says_need_not_be_said_again() -> None:
     ],
 )
 def test_settings_are_checked(told: dict[str, Any], rule: str) -> None:
-    with pytest.raises(ParameterError, match=rule):
-        BestSchedule(**told)
+    raises(ParameterError, rule, BestSchedule, **told)
 
 
 def test_exploration_beside_a_baseline_grows_with_features_and_what_follows() -> None:
@@ -180,8 +180,7 @@ def test_exploration_beside_a_baseline_grows_with_features_and_what_follows() ->
     assert baseline_share(10, [1000, 500]) < baseline_share(10, [1000, 9000])
     wrong: list[Any] = [[], 5, "many"]
     for lengths in wrong:
-        with pytest.raises(ParameterError, match="lengths must be"):
-            baseline_share(10, lengths)
+        raises(ParameterError, "lengths must be", baseline_share, 10, lengths)
     assert baseline_share(10, [1000]) == 0.01, "nothing follows"
     assert baseline_share(10, None) == 0.1
 

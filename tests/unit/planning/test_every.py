@@ -10,6 +10,7 @@ import pytest
 from rareswitch.errors import ParameterError
 from rareswitch.planning import Periodic, Progress
 from rareswitch.store import Counts
+from reference.refusals import raises
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = 86_400.0
@@ -105,5 +106,4 @@ def test_the_last_date_is_the_end_and_no_update() -> None:
     ],
 )
 def test_settings_are_checked(told: dict[str, Any], rule: str) -> None:
-    with pytest.raises(ParameterError, match=rule):
-        Periodic(**told)
+    raises(ParameterError, rule, Periodic, **told)

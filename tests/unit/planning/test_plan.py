@@ -14,6 +14,7 @@ from rareswitch.features import Features
 from rareswitch.learner import Foresight
 from rareswitch.planning import Plan, RegretCurve, adaptive_cost, cost, decisions_until_seen, plan, schedule_from_plain
 from rareswitch.planning.simulation import Truth, gain_of, prior_truths, regret_curves
+from reference.refusals import raises
 
 SIZES: dict[str, Any] = {"dim": 4, "arms": 5}
 DATED: dict[str, Any] = {"rate": 400, "start": "2026-03-02", "end": "2026-05-11", **SIZES}
@@ -117,8 +118,7 @@ def test_a_sample_of_records_is_encoded_and_a_missing_field_is_an_error() -> Non
     features = Features.fit(sample, ["a", "b", "c"], missing="error")
     found = plan(5000, sample=sample, features=features, click_rate=0.1)
     assert (found.dim, found.arms, found.clicks) == (features.dim, 3, True)
-    with pytest.raises(RecordError, match="device"):
-        plan(5000, sample=[{"age": 30}], features=features)
+    raises(RecordError, "device", plan, 5000, sample=[{"age": 30}], features=features)
 
 
 @pytest.mark.parametrize("clicks", [False, True])
@@ -196,14 +196,12 @@ def test_the_lift_is_seen_when_its_interval_says_so() -> None:
     ],
 )
 def test_bad_problems_are_explained(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
-        plan(**SIZES | change)
+    raises(ParameterError, words, plan, **SIZES | change)
 
 
 def test_a_log_without_rewards_or_vectors_is_explained() -> None:
     shown: dict[str, Any] = {"arm_indices": [0, 1], "propensities": [0.5, 0.5]}
-    with pytest.raises(RareswitchError, match="vectors of all offered arms"):
-        plan(50, log=DecisionLog(rewards=[0.0, 1.0], **shown))
+    raises(RareswitchError, "vectors of all offered arms", plan, 50, log=DecisionLog(rewards=[0.0, 1.0], **shown))
     with pytest.raises(ParameterError, match="log has no reward"):
         plan(50, log=DecisionLog(rewards=[None, None], contexts=contexts(2), **shown))
     with pytest.raises(ParameterError, match="log has equal rewards only"):

@@ -28,6 +28,7 @@ from rareswitch.planning import (
 )
 from rareswitch.report import as_text
 from rareswitch.store import Counts
+from reference.refusals import raises
 
 DAY = 86_400.0
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC).timestamp()  # a Wednesday
@@ -137,8 +138,7 @@ def test_a_schedule_goes_through_plain_data(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize("data", [None, {}, {"kind": "whenever"}, {"kind": "after", "monday": 1}, {"kind": "after"}])
 def test_plain_data_of_no_schedule_is_refused(data: Any) -> None:
-    with pytest.raises(FileFormatError, match="schedule"):
-        schedule_from_plain(data)
+    raises(FileFormatError, "schedule", schedule_from_plain, data)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,7 @@ NO_SCHEDULES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("rule", "given"), [(rule, given) for rule in NO_SCHEDULES for given in NO_SCHEDULES[rule]])
 def test_what_is_no_schedule_is_refused(rule: str, given: Any) -> None:
-    with pytest.raises(ParameterError, match=rule):
-        schedule_of(given)
+    raises(ParameterError, rule, schedule_of, given)
 
 
 DATED: dict[str, Any] = {"policies": 5, "rate": 100, "end": "2026-06-01"}
@@ -208,8 +207,7 @@ def test_a_bare_number_is_no_duration(read: Callable[[Any], Any], given: Any) ->
 
 
 def test_a_period_has_a_unit() -> None:
-    with pytest.raises(ParameterError, match=r"period must be .* a duration of at least a minute with its unit"):
-        Periodic(period=3600)
+    raises(ParameterError, r"period must be .* a duration of at least a minute with its unit", Periodic, period=3600)
     assert Periodic(period=timedelta(hours=1)) == Periodic(period="1h")
 
 
@@ -220,8 +218,7 @@ def test_what_was_read_once_is_read_again() -> None:
 
 
 def test_what_a_schedule_costs_is_said_beside_the_best() -> None:
-    with pytest.raises(ParameterError, match="dim must be at least 1; got 0"):
-        Periodic(period="week", times=8, rate=2000).price(dim=0)
+    raises(ParameterError, "dim must be at least 1; got 0", Periodic(period="week", times=8, rate=2000).price, dim=0)
     weekly = Periodic(period="week", times=8, rate=10_000 / 56).price(dim=10)
     counted = AfterCounts(decisions=1250, times=8).price(dim=10)
     assert weekly.ratio == pytest.approx(counted.ratio)

@@ -13,6 +13,7 @@ from rareswitch.lab.distributions import Gaussian, VaryingArms
 from rareswitch.learner import LEARNERS, Foresight, Learner, make_learner
 from rareswitch.policy import Baseline, Blend, Elimination, Policy, policy_from_bytes, policy_to_bytes
 from reference.loop import BEGIN_WITH_LOGS
+from reference.refusals import raises
 
 DIM, ARMS, SHARE = 3, 5, 0.3
 #: Learners whose arms are unit vectors.
@@ -51,14 +52,12 @@ def test_one_decision_is_that_of_many() -> None:
 
 
 def test_a_request_that_names_no_arm_is_refused_with_the_remedy() -> None:
-    with pytest.raises(ParameterError, match=r"baseline must be named .* pass baseline=…"):
-        first().decide(np.eye(DIM), ids=1, seed=5)
+    raises(ParameterError, r"baseline must be named .* pass baseline=…", first().decide, np.eye(DIM), ids=1, seed=5)
 
 
 @pytest.mark.parametrize("named", [0.5, "b", [0, 1], None])
 def test_what_is_no_place_of_an_arm_is_refused(named: Any) -> None:
-    with pytest.raises(ShapeError, match="place of the arm"):
-        first().decide(np.eye(DIM)[None], ids=[1], seed=5, baseline=[named])
+    raises(ShapeError, "place of the arm", first().decide, np.eye(DIM)[None], ids=[1], seed=5, baseline=[named])
 
 
 @pytest.mark.parametrize("named", [-1, 1, 3])
@@ -84,8 +83,7 @@ def test_a_first_policy_with_a_baseline_goes_through_its_file() -> None:
 def test_a_named_arm_cannot_have_been_eliminated() -> None:
     elimination = Elimination.of(np.zeros(DIM), np.eye(DIM), 1.0)
     blend = Blend(main=Baseline(), explorer=Uniform(), share=0.5)
-    with pytest.raises(ParameterError, match="before any elimination"):
-        Policy(dim=DIM, sampler=blend, eliminations=(elimination,))
+    raises(ParameterError, "before any elimination", Policy, dim=DIM, sampler=blend, eliminations=(elimination,))
 
 
 def made(name: str) -> Learner:
@@ -120,5 +118,4 @@ def test_learners_whose_later_policies_rest_on_the_first_refuse_a_baseline(name:
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, True, "much"])
 def test_a_share_lies_between_none_and_all(share: object) -> None:
-    with pytest.raises(ParameterError, match="share of the first policy's decisions"):
-        Foresight(dim=2).begin(baseline=share)  # type: ignore[arg-type]
+    raises(ParameterError, "share of the first policy's decisions", Foresight(dim=2).begin, baseline=share)

@@ -23,6 +23,7 @@ from rareswitch.policy import (
     save_policy,
 )
 from reference.hostile import resealed
+from reference.refusals import raises
 
 SECRET = HmacKey(secret=b"0123456789abcdef")
 
@@ -80,8 +81,7 @@ def repacked(change: Callable[[dict[str, Any]], None], key: HmacKey | None = Non
 def test_signatures_of_any_other_form_are_refused_with_a_key_or_without(signature: Any) -> None:
     data = repacked(lambda meta: meta.update(signature=signature), SECRET)
     for key in (None, SECRET):
-        with pytest.raises(FileFormatError, match="the signature is damaged"):
-            policy_from_bytes(data, key=key)
+        raises(FileFormatError, "the signature is damaged", policy_from_bytes, data, key=key)
 
 
 def test_a_signature_has_one_spelling() -> None:
@@ -91,27 +91,22 @@ def test_a_signature_has_one_spelling() -> None:
     value = meta["signature"]["value"]
     for other in (value.upper(), " ".join([value[:64], value[64:]]), f"{value} ", value[:-1]):
         meta["signature"]["value"] = other
-        with pytest.raises(FileFormatError, match="the signature is damaged"):
-            policy_from_bytes(pack(meta, tensors), key=key)
+        raises(FileFormatError, "the signature is damaged", policy_from_bytes, pack(meta, tensors), key=key)
 
 
 def test_crafted_policies_with_fitting_ids_are_refused() -> None:
     """Whoever knows the format can give any content its id: the content must make sense by itself."""
     mad = Policy(dim=2, sampler=Uniform(), eliminations=(Elimination(estimate=np.ones(2), root=np.eye(2)),))
     object.__setattr__(mad.eliminations[0], "estimate", np.full(2, 1e308))
-    with pytest.raises(FileFormatError, match=r"damaged one \(estimate must lie between"):
-        policy_from_bytes(policy_to_bytes(mad))
+    raises(FileFormatError, r"damaged one \(estimate must lie between", policy_from_bytes, policy_to_bytes(mad))
     blend = Policy(dim=3, sampler=Blend(main=PosteriorDraws(draws=np.ones((2, 3))), explorer=Uniform(), share=0.1))
     object.__setattr__(blend, "dim", 2)
-    with pytest.raises(FileFormatError, match="a sampler of 3 dimensions in a policy of 2"):
-        policy_from_bytes(policy_to_bytes(blend))
+    raises(FileFormatError, "a sampler of 3 dimensions in a policy of 2", policy_from_bytes, policy_to_bytes(blend))
     meta, tensors = unpack(policy_to_bytes(Policy(dim=2, sampler=Uniform())))
     meta["content"]["dim"] = 2.0
-    with pytest.raises(FileFormatError, match="policy: Expected int, got float at dim"):
-        policy_from_bytes(resealed(meta, tensors))
+    raises(FileFormatError, "policy: Expected int, got float at dim", policy_from_bytes, resealed(meta, tensors))
     meta["content"].update(dim=2, sampler={"kind": "g-optimal", "tol": 1})
-    with pytest.raises(FileFormatError, match="canonical form"):
-        policy_from_bytes(resealed(meta, tensors))
+    raises(FileFormatError, "canonical form", policy_from_bytes, resealed(meta, tensors))
 
 
 def test_mixtures_of_any_weights_come_back() -> None:
@@ -126,16 +121,12 @@ def test_mixtures_of_any_weights_come_back() -> None:
 def test_foreign_files_are_refused_with_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     safetensors.numpy.save_file({"a": np.ones(3)}, path)
-    with pytest.raises(FileFormatError, match=r"other\.safetensors: not a policy"):
-        load_policy(path)
+    raises(FileFormatError, r"other\.safetensors: not a policy", load_policy, path)
     path.write_bytes(b"PK\x03\x04" * 10)
-    with pytest.raises(FileFormatError, match="not a policy"):
-        load_policy(path)
-    with pytest.raises(FileFormatError, match="cannot be read"):
-        load_policy(tmp_path / "none")
+    raises(FileFormatError, "not a policy", load_policy, path)
+    raises(FileFormatError, "cannot be read", load_policy, tmp_path / "none")
     newer = policy_to_bytes(rich_policy()).replace(b'\\"schema\\":1', b'\\"schema\\":9')
-    with pytest.raises(FileFormatError, match="schema 1; this one has 9"):
-        policy_from_bytes(newer)
+    raises(FileFormatError, "schema 1; this one has 9", policy_from_bytes, newer)
 
 
 def test_samplers_that_cannot_be_saved_are_named() -> None:
@@ -143,8 +134,7 @@ def test_samplers_that_cannot_be_saved_are_named() -> None:
         def probabilities(self, contexts: object, available: object = None) -> object:
             return None
 
-    with pytest.raises(InputError, match="it holds a Own"):
-        policy_to_bytes(Policy(dim=2, sampler=Own()))  # type: ignore[arg-type]
+    raises(InputError, "it holds a Own", policy_to_bytes, Policy(dim=2, sampler=Own()))  # type: ignore[arg-type]
 
 
 def test_hmac_signatures() -> None:
@@ -153,10 +143,8 @@ def test_hmac_signatures() -> None:
     assert policy_from_bytes(signed).id == rich_policy().id
     with pytest.raises(FileFormatError, match="signature does not match"):
         policy_from_bytes(signed, key=HmacKey(secret=b"another secret, long"))
-    with pytest.raises(FileFormatError, match="not signed"):
-        policy_from_bytes(policy_to_bytes(rich_policy()), key=SECRET)
-    with pytest.raises(ParameterError, match="at least 16 bytes"):
-        HmacKey(secret=b"short")
+    raises(FileFormatError, "not signed", policy_from_bytes, policy_to_bytes(rich_policy()), key=SECRET)
+    raises(ParameterError, "at least 16 bytes", HmacKey, secret=b"short")
 
 
 def test_ed25519_signatures() -> None:
@@ -167,20 +155,16 @@ def test_ed25519_signatures() -> None:
     signed = policy_to_bytes(rich_policy(), key=Ed25519Key(private=private))
     assert policy_from_bytes(signed, key=Ed25519Key(public=public)).id == rich_policy().id
     assert policy_from_bytes(signed, key=Ed25519Key(private=private)).id == rich_policy().id
-    with pytest.raises(FileFormatError, match="signature does not match"):
-        policy_from_bytes(signed, key=Ed25519Key(private=bytes(32)))
+    raises(FileFormatError, "signature does not match", policy_from_bytes, signed, key=Ed25519Key(private=bytes(32)))
     with pytest.raises(FileFormatError, match="signed with 'ed25519'; the key given is for 'hmac-sha256'"):
         policy_from_bytes(signed, key=SECRET)
-    with pytest.raises(ParameterError, match="private half"):
-        policy_to_bytes(rich_policy(), key=Ed25519Key(public=public))
-    with pytest.raises(ParameterError, match="32 raw bytes"):
-        Ed25519Key(private=b"x")
+    raises(ParameterError, "private half", policy_to_bytes, rich_policy(), key=Ed25519Key(public=public))
+    raises(ParameterError, "32 raw bytes", Ed25519Key, private=b"x")
 
 
 def test_files_are_not_read_beyond_reason(tmp_path: Path) -> None:
     path = tmp_path / "huge"
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)
-    with pytest.raises(FileFormatError, match="at most"):
-        load_policy(path)
+    raises(FileFormatError, "at most", load_policy, path)
     os.unlink(path)

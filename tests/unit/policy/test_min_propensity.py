@@ -28,6 +28,7 @@ from rareswitch.policy import (
     policy_to_bytes,
     save_policy,
 )
+from reference.refusals import raises
 
 DIM, ARMS, LEAST = 3, 5, 0.04
 #: Learners that cannot have a floor: they change at every step, or sort decisions by the layer that made them.
@@ -116,8 +117,7 @@ def test_too_large_a_minimum_propensity_is_refused_where_it_is_met() -> None:
     with pytest.raises(ParameterError, match=r"at most 3 arms of a set.*set 0 offers 4 of them.*at most 0\.25"):
         policy.decide(four, ids=[1, 2], seed=0)
     fewer = np.array([[True] * 3 + [False], [True] * 4])
-    with pytest.raises(ParameterError, match="set 1 offers 4"):
-        policy.probabilities(four, fewer)
+    raises(ParameterError, "set 1 offers 4", policy.probabilities, four, fewer)
     named = Policy(dim=1, sampler=Uniform(), min_propensity=MinPropensity(least=0.3, arms=("a",)))
     assert named.probabilities(four, protected=fewer & [True, True, False, False]).shape == (2, 4)
 
@@ -128,20 +128,17 @@ def test_what_leaves_no_arm_is_refused_with_a_minimum_propensity_too() -> None:
             return np.zeros(contexts.available.shape)
 
     policy = Policy(dim=1, sampler=Overflowing(), min_propensity=MinPropensity(least=0.1))
-    with pytest.raises(EmptySetError, match="no arm of set 0"):
-        policy.decide([[[1.0], [2.0]]], ids=[1], seed=0)
+    raises(EmptySetError, "no arm of set 0", policy.decide, [[[1.0], [2.0]]], ids=[1], seed=0)
 
 
 @pytest.mark.parametrize("least", [0.0, -0.1, 1.5, math.nan, "much", None, True])
 def test_a_minimum_propensity_is_a_probability(least: Any) -> None:
-    with pytest.raises(ParameterError, match="least, the minimum propensity of an arm"):
-        MinPropensity(least=least)
+    raises(ParameterError, "least, the minimum propensity of an arm", MinPropensity, least=least)
 
 
 @pytest.mark.parametrize("arms", [(), "a", [1.5], [True], 3, ["a", "a"], [3, "3"]])
 def test_arms_of_a_minimum_propensity_are_ids(arms: Any) -> None:
-    with pytest.raises(ParameterError, match="arms of a minimum propensity"):
-        MinPropensity(least=0.1, arms=arms)
+    raises(ParameterError, "arms of a minimum propensity", MinPropensity, least=0.1, arms=arms)
 
 
 def test_where_protected_arms_stand_must_be_said() -> None:
@@ -152,14 +149,12 @@ def test_where_protected_arms_stand_must_be_said() -> None:
     with pytest.raises(ParameterError, match=r"protected must be given.*booleans of shape \(2, 3\)"):
         policy.decide(contexts, ids=[1, 2], seed=0)
     for wrong in (np.ones((2, 3)), [[True] * 3], [[True], [True, False]]):
-        with pytest.raises(ShapeError, match="protected must"):
-            policy.probabilities(contexts, protected=wrong)
+        raises(ShapeError, "protected must", policy.probabilities, contexts, protected=wrong)
     with pytest.raises(ShapeError, match="mask would be lost"):
         policy.probabilities(
             contexts, protected=np.ma.array(np.ones((2, 3), dtype=bool), mask=np.eye(2, 3, dtype=bool))
         )
-    with pytest.raises(ParameterError, match="have no ids"):
-        MinPropensity(least=0.1, arms=("a",)).of_codes(None, None)
+    raises(ParameterError, "have no ids", MinPropensity(least=0.1, arms=("a",)).of_codes, None, None)
     assert MinPropensity(least=0.1).of_codes(None, None) is None
 
 
@@ -221,8 +216,7 @@ def test_every_policy_of_a_run_has_the_minimum_propensity(name: str) -> None:
     sizes = {"dim": DIM, "arms": DIM, "horizon": 1000}
     learner, min_propensity = make_learner(name, **sizes), MinPropensity(least=0.03, arms=("a",))
     if name in REFUSING:
-        with pytest.raises(ParameterError, match=f"min_propensity: {name}"):
-            learner.begin(min_propensity=min_propensity)
+        raises(ParameterError, f"min_propensity: {name}", learner.begin, min_propensity=min_propensity)
         return
     state = after_a_batch(learner, min_propensity)
     assert (state.policies, state.policy.min_propensity) == (2, min_propensity)
@@ -251,5 +245,4 @@ def test_logs_tell_an_evaluation_where_the_arms_of_a_minimum_propensity_stood() 
     np.testing.assert_array_equal(log.with_behavior_probs().behavior_probs, log.probabilities_of(policy))
     value = evaluate(log, policy, estimator="ips").values[0]
     assert value.interval is not None
-    with pytest.raises(ParameterError, match="have no ids"):
-        evaluate(DecisionLog(**columns, rewards=rewards), policy)
+    raises(ParameterError, "have no ids", evaluate, DecisionLog(**columns, rewards=rewards), policy)

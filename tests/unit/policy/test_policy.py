@@ -18,6 +18,7 @@ from rareswitch.lab.reproduction.references.batched import eliminated, flags_of
 from rareswitch.lab.rivals import InverseGap
 from rareswitch.policy import Blend, Elimination, Layered, Optimistic, Policy, PosteriorDraws
 from rareswitch.policy.samplers import widest
+from reference.refusals import raises
 
 DIM, ARMS = 4, 9
 
@@ -149,8 +150,7 @@ def test_bad_input_is_refused(
     if "available" in more:
         more = {"available": np.broadcast_to(more["available"], shape + more["available"].shape)}
     sets, ids = np.broadcast_to(contexts, shape + contexts.shape), [0] if shape else 0
-    with pytest.raises(error, match=words):
-        Policy(dim=DIM, sampler=Uniform()).decide(sets, ids=ids, **{"seed": 1} | more)
+    raises(error, words, Policy(dim=DIM, sampler=Uniform()).decide, sets, ids=ids, **{"seed": 1} | more)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,7 @@ def test_bad_input_is_refused(
 )
 def test_ids_must_fit_their_sets(sets: int | None, ids: Any, error: type[Exception], words: str) -> None:
     contexts = np.ones((2, 4) if sets is None else (sets, 2, 4))
-    with pytest.raises(error, match=words):
-        Policy(dim=DIM, sampler=Uniform()).decide(contexts, ids=ids, seed=1)
+    raises(error, words, Policy(dim=DIM, sampler=Uniform()).decide, contexts, ids=ids, seed=1)
 
 
 def test_a_policy_that_leaves_no_arm_is_refused() -> None:
@@ -177,10 +176,8 @@ def test_a_policy_that_leaves_no_arm_is_refused() -> None:
     contexts = np.stack([np.zeros((3, DIM)), np.full((3, DIM), 1e160)])
     for sampler in SAMPLERS.values():
         policy = Policy(dim=DIM, sampler=sampler, eliminations=(mad,))
-        with pytest.raises(EmptySetError, match="leaves no arm of set 1"):
-            policy.decide(contexts, ids=[1, 2], seed=1)
-        with pytest.raises(EmptySetError, match="leaves no arm of set 0"):
-            policy.decide(contexts[1], ids=1, seed=1)
+        raises(EmptySetError, "leaves no arm of set 1", policy.decide, contexts, ids=[1, 2], seed=1)
+        raises(EmptySetError, "leaves no arm of set 0", policy.decide, contexts[1], ids=1, seed=1)
 
 
 MAD = np.full((DIM, DIM), 1e160) * np.eye(DIM)
@@ -202,8 +199,7 @@ MAD = np.full((DIM, DIM), 1e160) * np.eye(DIM)
     ],
 )
 def test_numbers_that_a_policy_cannot_compute_with_are_refused(make: Callable[[], Any]) -> None:
-    with pytest.raises(ParameterError, match="must"):
-        make()
+    raises(ParameterError, "must", make)
 
 
 THREE = PosteriorDraws(draws=np.ones((2, 3)))
@@ -231,8 +227,7 @@ WRONG: Any = Uniform()
 )
 def test_parts_of_a_policy_must_agree(make: Callable[[], Any], error: type[Exception], words: str) -> None:
     """Also those within a blend, and those that have another kind than their place asks for."""
-    with pytest.raises(error, match=words):
-        make()
+    raises(error, words, make)
 
 
 def test_whole_numbers_of_any_type_give_the_same_policy() -> None:

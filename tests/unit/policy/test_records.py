@@ -27,6 +27,7 @@ from rareswitch.policy import (
 )
 from reference.hostile import resealed
 from reference.records import AFFINITIES, MIXED, SHARED, drawn
+from reference.refusals import raises
 
 KEY = HmacKey(secret=b"0123456789abcdef")
 OWN = Features(
@@ -87,18 +88,15 @@ def test_features_are_part_of_the_content_and_under_the_signature(tmp_path: Path
     assert policy_from_bytes(data, key=KEY).features == OWN
     meta, tensors = unpack(data)
     meta["content"]["features"]["fields"][0]["mean"] = 41.0
-    with pytest.raises(FileFormatError, match="does not match its id"):
-        policy_from_bytes(pack(meta, tensors))
+    raises(FileFormatError, "does not match its id", policy_from_bytes, pack(meta, tensors))
     with pytest.raises(FileFormatError):
         policy_from_bytes(resealed(meta, tensors), key=KEY)
     assert b'features\\":null' in policy_to_bytes(other)
 
 
 def test_features_fit_the_policy_or_are_refused() -> None:
-    with pytest.raises(ShapeError, match="features of 9 columns in a policy of 5"):
-        Policy(dim=5, sampler=Uniform(), features=OWN)
-    with pytest.raises(ParameterError, match="of type Features"):
-        Policy(dim=5, sampler=Uniform(), features={})  # type: ignore[arg-type]
+    raises(ShapeError, "features of 9 columns in a policy of 5", Policy, dim=5, sampler=Uniform(), features=OWN)
+    raises(ParameterError, "of type Features", Policy, dim=5, sampler=Uniform(), features={})
     with pytest.raises(ParameterError, match="this policy has none"):
         Policy(dim=5, sampler=Uniform()).decide_records({}, ["a"], id=1, seed=1)
 

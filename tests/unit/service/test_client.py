@@ -10,6 +10,7 @@ from rareswitch.client import AsyncClient, Client
 from rareswitch.errors import ConflictError, ParameterError, RareswitchError, StoreError
 from rareswitch.experiment import Experiment
 from rareswitch.service import Service, application
+from reference.refusals import raises
 
 RECORD = {"age": 31, "device": "ios"}
 
@@ -62,12 +63,10 @@ def test_its_verbs_are_those_of_an_experiment(service: Service, token: str) -> N
         assert client.status() == trial.status(now=None)
         assert not client.preview().made or client.preview().preview
         assert not client.advance().made
-        with pytest.raises(ParameterError, match="approv"):
-            client.approve()
+        raises(ParameterError, "approv", client.approve)
         client.reject()
         assert client.policy_file() == trial.policy_file()[1]
-        with pytest.raises(ConflictError, match="used before"):
-            client.decide({**RECORD, "age": 40}, ["red", "blue"], id="r1")
+        raises(ConflictError, "used before", client.decide, {**RECORD, "age": 40}, ["red", "blue"], id="r1")
     names = [name for name in vars(Client) if not name.startswith("_")]
     assert all(hasattr(Experiment, name) for name in names)
     assert names == [name for name in vars(AsyncClient) if not name.startswith("_")]
@@ -89,11 +88,9 @@ def test_what_was_not_answered_is_sent_again_under_its_id(service: Service, toke
 def test_an_update_is_not_sent_again_and_retries_end(service: Service, token: str) -> None:
     transport = Blocking(service, lost=9)
     client = Client("http://test", "spring", token=token, transport=transport, retries=1)
-    with pytest.raises(StoreError, match="tried 2 times"):
-        client.reward("r1", 1.0)
+    raises(StoreError, "tried 2 times", client.reward, "r1", 1.0)
     assert len(transport.sent) == 2
-    with pytest.raises(StoreError, match="cannot be reached"):
-        client.advance()
+    raises(StoreError, "cannot be reached", client.advance)
     assert len(transport.sent) == 3
     with pytest.raises(RareswitchError, match="no experiment"):
         Client("http://test", "none", token=token, transport=Blocking(service)).status()

@@ -16,6 +16,7 @@ from rareswitch.features import Features
 from rareswitch.log import import_parts
 from rareswitch.policy import new_key
 from rareswitch.service import EdgeHub, FrozenPolicy, Service, application, read_settings
+from reference.refusals import raises
 
 RECORDS = [{"age": 20 + 7 * k % 50, "device": ("ios", "web")[k % 2]} for k in range(200)]
 ONE = {"id": "r1", "context": RECORDS[0], "arms": ["red", "blue"]}
@@ -94,13 +95,11 @@ def test_a_new_file_is_taken_if_it_is_whole_and_signed(tmp_path: Path) -> None:
     assert shares == trial.probabilities(ONE["context"], ONE["arms"])  # type: ignore[arg-type]
     other = rareswitch.create("memory:", "other", features=features, policies=4, horizon=1000, key=new_key("hmac"))
     path.write_bytes(other.policy_file()[1])
-    with pytest.raises(FileFormatError, match="sign"):
-        frozen.refresh()
+    raises(FileFormatError, "sign", frozen.refresh)
 
 
 def test_an_edge_server_needs_its_seed() -> None:
-    with pytest.raises(ParameterError, match="seed must be given with --policy"):
-        read_settings(None, {}, {"policy": "p.policy"})
+    raises(ParameterError, "seed must be given with --policy", read_settings, None, {}, {"policy": "p.policy"})
     assert read_settings(None, {"RARESWITCH_SEED": "7"}, {"policy": "p.policy"}).seed == 7
     with pytest.raises(ParameterError, match="url must name a store"):
         read_settings(None, {"RARESWITCH_SEED": "7"}, {"policy": "p.policy", "url": "a.db"})

@@ -13,6 +13,7 @@ import rareswitch
 from rareswitch.experiment import Experiment, report_values
 from rareswitch.features import Features
 from rareswitch.service import COOKIE, SCOPES, BusyError, Page, Route, Service, login_path
+from reference.refusals import raises
 
 Ask = Callable[..., httpx.Response]
 PAGES = Page().routes
@@ -189,8 +190,7 @@ def test_values_that_nobody_waits_for_end_with_the_service(service: Service, hos
         service.hub.close()  # as a signal does meanwhile
         service.hub.go_on(*counts)
 
-    with pytest.raises(BusyError, match="the service ends"):
-        report_values(hostile, history, now=START + 4 * DAY, progress=step)
+    raises(BusyError, "the service ends", report_values, hostile, history, now=START + 4 * DAY, progress=step)
     assert len(steps) == 1
 
 

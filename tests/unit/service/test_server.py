@@ -21,6 +21,7 @@ import rareswitch
 from rareswitch.cli import main
 from rareswitch.errors import ParameterError
 from rareswitch.service import read_settings
+from reference.refusals import raises
 
 ROOT = Path(__file__).parents[3]
 
@@ -171,8 +172,7 @@ def test_options_stand_over_variables_and_these_over_the_file(tmp_path: Path) ->
     ],
 )
 def test_settings_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        read_settings(None, {}, options)
+    raises(ParameterError, message, read_settings, None, {}, options)
 
 
 def test_tokens_are_made_listed_and_revoked(store: str, capsys: pytest.CaptureFixture[str]) -> None:

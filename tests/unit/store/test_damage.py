@@ -14,6 +14,7 @@ import pytest
 from rareswitch.errors import StoreError
 from rareswitch.experiment import create, open_experiment
 from rareswitch.store import DecisionRow, RewardRow, open_store
+from reference.refusals import raises
 from reference.rows import decision, reward, version
 
 FLIPS = 80
@@ -103,8 +104,7 @@ def test_a_row_that_was_changed_is_named_and_not_learned_from(change: str, told:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(change)
     with open_experiment(f"sqlite:///{path}", "spring") as trial:
-        with pytest.raises(StoreError, match=rf"'spring' is damaged.*{told}.*Restore a backup"):
-            trial.advance()
+        raises(StoreError, rf"'spring' is damaged.*{told}.*Restore a backup", trial.advance)
         assert len(trial.policies) == 1
 
 
@@ -129,8 +129,7 @@ def test_verifying_checks_the_file_too(tmp_path: Path) -> None:
         found = trial.verify()
         assert not found.holds
         assert "The store is damaged. Restore a backup." in str(found)
-        with pytest.raises(StoreError, match=r"damaged.*restore an earlier backup"):
-            trial.backup(tmp_path / "copy.db")
+        raises(StoreError, r"damaged.*restore an earlier backup", trial.backup, tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
 
 

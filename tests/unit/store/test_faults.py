@@ -19,6 +19,7 @@ from rareswitch.errors import ParameterError, StoreError
 from rareswitch.store import Store, experiment_names, open_store
 from rareswitch.store.rows import SCHEMA
 from reference.postgres import database, start
+from reference.refusals import raises
 from reference.rows import decision, decisions, reward, version
 
 
@@ -61,8 +62,7 @@ def test_a_file_on_read_only_media_can_be_read_and_not_written(path: Path) -> No
     with without_rights(path), opened(path) as store:
         assert (kept(store), store.head(), store.totals().rewards) == (3, 1, 0)
         assert [len(next(part.read())) for part in store.slices(1, store.marks(), sums=False)] == [3]
-        with pytest.raises(StoreError, match="read-only"):
-            store.add_decisions([decision(7)])
+        raises(StoreError, "read-only", store.add_decisions, [decision(7)])
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
     with opened(path) as store:
         assert store.add_decisions([decision(7)]) == [decision(7)]
@@ -85,8 +85,7 @@ def test_a_damaged_page_is_reported(path: Path) -> None:
             lambda: store.add_decisions(decisions(range(5000, 6000))),
             lambda: store.find([decision(number).key for number in range(3000)]),
         ):
-            with pytest.raises(StoreError, match=r"damaged.*restore the file from a copy"):
-                call()
+            raises(StoreError, r"damaged.*restore the file from a copy", call)
 
 
 @pytest.mark.parametrize("content", [b"not a database, whatever its name says\n" * 500, b"PAR1" + bytes(5000)])
@@ -104,8 +103,7 @@ def test_opening_never_makes_a_file(tmp_path: Path) -> None:
     path = tmp_path / "absent.db"
     with opened(path) as store:
         for call in (store.head, store.description, store.totals, lambda: store.add_decisions([decision(1)])):
-            with pytest.raises(StoreError, match="there is no file"):
-                call()
+            raises(StoreError, "there is no file", call)
     assert not path.exists()
     with opened(tmp_path / "nowhere" / "trial.db") as store, pytest.raises(StoreError, match="No such file"):
         store.create("{}", version(1))
@@ -152,10 +150,8 @@ def test_another_schema_is_refused_and_both_versions_named(
                 remote.execute(changed.encode())
         told = rf"schema version {schema};.*writes version {SCHEMA}\. Open it with"
         with closing(open_store(url, "trial")) as store:
-            with pytest.raises(StoreError, match=told):
-                store.head()
-            with pytest.raises(StoreError, match=told):
-                store.create("{}", version(1))
+            raises(StoreError, told, store.head)
+            raises(StoreError, told, store.create, "{}", version(1))
 
 
 @pytest.mark.parametrize("kind", ["new", "empty", "foreign"])
@@ -188,8 +184,7 @@ def test_a_queue_that_is_full_answers_busy(path: Path, monkeypatch: pytest.Monke
         for caller in callers:  # the first one leads, the others wait
             caller.start()
             time.sleep(0.05)
-        with pytest.raises(StoreError, match=r"busy: 3 calls wait.*Nothing was kept"):
-            store.add_decisions([decision(30)])
+        raises(StoreError, r"busy: 3 calls wait.*Nothing was kept", store.add_decisions, [decision(30)])
         other.execute("ROLLBACK")
         for caller in callers:
             caller.join()

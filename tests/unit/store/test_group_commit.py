@@ -9,6 +9,7 @@ import pytest
 
 from rareswitch.errors import StoreError, UnreachableError
 from rareswitch.store.connections import GroupCommit, Job
+from reference.refusals import raises
 from reference.rows import decision
 
 
@@ -177,5 +178,4 @@ def test_a_job_that_comes_while_the_queue_is_closed_is_kept_or_refused() -> None
         found = outcomes(queue, [Numbered(k) for k in range(10)])
         closing.join(timeout=5)
         assert {str(error) for error in found.values()} <= {"None", "the store is closed. Open it again."}
-        with pytest.raises(StoreError, match="closed"):
-            queue.submit(Numbered(1))
+        raises(StoreError, "closed", queue.submit, Numbered(1))

@@ -17,6 +17,7 @@ from rareswitch.core import make_executor, run_shards
 from rareswitch.errors import StoreError
 from rareswitch.store import Job, Slice, open_store
 from rareswitch.store.sqlite import SqliteStore
+from reference.refusals import raises
 from reference.rows import decisions, reward, version
 
 
@@ -59,8 +60,7 @@ def test_an_experiment_whose_creation_was_not_seen_to_end_is_there_once(tmp_path
     with closing(UnseenCommit(tmp_path / "trial.db", "trial")) as store:
         store.create("{}", version(1))
         assert (store.names(), store.head()) == (["trial"], 1)
-        with pytest.raises(StoreError, match="already"):
-            store.create("{}", version(1))
+        raises(StoreError, "already", store.create, "{}", version(1))
 
 
 def test_the_connection_that_writes_has_a_log_and_synchronizes_it(tmp_path: Path) -> None:

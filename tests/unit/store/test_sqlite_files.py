@@ -20,6 +20,7 @@ import pytest
 from rareswitch.errors import StoreError
 from rareswitch.experiment import Experiment, create, open_experiment
 from rareswitch.store import open_store
+from reference.refusals import raises
 from reference.rows import decision, decisions, version
 
 VECTORS = np.eye(2)
@@ -157,8 +158,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(harm: str, tmp_path: P
             lambda: second.decide(VECTORS, id=99),
             lambda: open_experiment(url, "a"),  # not before all are closed
         ):
-            with pytest.raises(StoreError, match=r"trial\.db.*(was deleted or replaced|there is no file)"):
-                call()
+            raises(StoreError, r"trial\.db.*(was deleted or replaced|there is no file)", call)
     if harm in ("copied here", "replaced"):
         with open_experiment(url, "a") as trial:
             assert trial.status().decisions == MANY
@@ -178,8 +178,7 @@ def test_a_backup_that_is_made_while_others_decide_opens_and_verifies(tmp_path: 
             for copy in copies:
                 trial.backup(copy)
         whole = trial.status().decisions
-        with pytest.raises(StoreError, match=r"there is a file .* already"):
-            trial.backup(copies[0])
+        raises(StoreError, r"there is a file .* already", trial.backup, copies[0])
     counts = []
     for copy in copies:
         assert (copy.stat().st_mode & 0o777, [*copy.parent.glob(f"{copy.name}?*")]) == (0o600, [])

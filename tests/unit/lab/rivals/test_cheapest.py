@@ -5,6 +5,7 @@ import pytest
 
 from rareswitch.errors import InputError
 from rareswitch.lab.rivals import cheapest_allocation
+from reference.refusals import raises
 
 
 def cost(plays: Any, gaps: Any) -> float:
@@ -89,5 +90,4 @@ def test_units_do_not_matter() -> None:
     ],
 )
 def test_what_is_no_set_of_actions_with_one_best_is_refused(actions: Any, gaps: Any, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        cheapest_allocation(actions, gaps)
+    raises(InputError, words, cheapest_allocation, actions, gaps)

@@ -14,6 +14,7 @@ from rareswitch.lab.rivals import BaSE, Falcon, FixedSetElimination, InverseGap,
 from rareswitch.lab.worlds import LinearWorld, make_world
 from rareswitch.policy import PosteriorDraws
 from reference.loop import rows_of, steps
+from reference.refusals import raises
 
 NOISE = 0.3
 
@@ -92,8 +93,7 @@ def test_base_drops_what_pooled_means_prove_worse(mode: Any) -> None:
 
 
 def test_base_is_for_plain_arms_alone() -> None:
-    with pytest.raises(UnsuitableError, match="dim must equal arms; got 3 and 4"):
-        BaSE(dim=3, arms=4, horizon=100)
+    raises(UnsuitableError, "dim must equal arms; got 3 and 4", BaSE, dim=3, arms=4, horizon=100)
     world = LinearWorld(source=Gaussian(dim=4, arms=4))
     with pytest.raises(UnsuitableError, match="the context of arm k must be the k-th unit vector"):
         simulate(BaSE(dim=4, arms=4, horizon=100), world, seed=1)

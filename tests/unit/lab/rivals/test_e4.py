@@ -13,6 +13,7 @@ from rareswitch.learner import Learner, State, make_learner
 from rareswitch.planning import known_regret
 from rareswitch.policy import Policy
 from reference.loop import rows_of
+from reference.refusals import raises
 
 HORIZON = 10_000
 PLANE = make_world("end-of-optimism:2", noise=1.0)
@@ -133,8 +134,7 @@ def test_short_and_noiseless_runs_come_to_their_end(horizon: int, noise: float) 
 
 def test_bad_settings_are_refused() -> None:
     for bad in (0.0, -1.0, math.inf):
-        with pytest.raises(ParameterError, match="gamma"):
-            of(PLANE, gamma=bad)
+        raises(ParameterError, "gamma", of, PLANE, gamma=bad)
     with pytest.raises(ParameterError, match="g_optimal must be of type GOptimal"):
         make_learner("e4", dim=2, arms=3, horizon=100, g_optimal=1.0)
 
@@ -161,5 +161,4 @@ def test_the_id_of_a_policy_tells_shares_apart() -> None:
 
 @pytest.mark.parametrize("weights", [[0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0], [], [[1.0]]])
 def test_what_is_no_distribution_is_refused(weights: Any) -> None:
-    with pytest.raises(InputError, match="weights"):
-        Allocation(weights=np.array(weights))
+    raises(InputError, "weights", Allocation, weights=np.array(weights))

@@ -11,6 +11,7 @@ from rareswitch.lab.rivals import EmpiricalDivergence, LinMEDGrid
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import make_learner
 from reference.loop import after
+from reference.refusals import raises
 
 DIM, ARMS, NOISE = 3, 8, 0.5
 
@@ -68,13 +69,10 @@ def test_without_any_doubt_the_best_looking_arm_is_played() -> None:
 )
 def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     for name in ("linmed", "linmed-grid"):
-        with pytest.raises(ParameterError, match=words):
-            make_learner(name, dim=2, arms=2, horizon=100, **settings)
+        raises(ParameterError, words, make_learner, name, dim=2, arms=2, horizon=100, **settings)
 
 
 def test_samplers_refuse_what_is_no_design_or_share() -> None:
     told: dict[str, Any] = {"estimate": np.ones(2), "root": np.eye(2)}
-    with pytest.raises(ParameterError, match="design must be of type GOptimal"):
-        EmpiricalDivergence(**told, greedy=0.5, design=0.1)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="greedy"):
-        EmpiricalDivergence(**told, greedy=-0.1, design=GOptimal())
+    raises(ParameterError, "design must be of type GOptimal", EmpiricalDivergence, **told, greedy=0.5, design=0.1)
+    raises(ParameterError, "greedy", EmpiricalDivergence, **told, greedy=-0.1, design=GOptimal())

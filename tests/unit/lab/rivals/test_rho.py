@@ -12,6 +12,7 @@ from rareswitch.lab.rivals.rho import ResidualHorizon, Stakes, ascend
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of
+from reference.refusals import raises
 
 COUNT, ARMS, DIM = 30, 4, 3
 
@@ -115,5 +116,4 @@ def test_it_needs_a_sample_of_sets() -> None:
 
 def test_bad_weights_are_refused() -> None:
     for wrong in (-0.1, 1.1, math.nan, "much"):
-        with pytest.raises(ParameterError, match="weight must be"):
-            RHO(dim=2, arms=2, horizon=100, weight=wrong)  # type: ignore[arg-type]
+        raises(ParameterError, "weight must be", RHO, dim=2, arms=2, horizon=100, weight=wrong)

@@ -7,6 +7,7 @@ import pytest
 from rareswitch.errors import InputError, MissingExtraError, ParameterError, ShapeError
 from rareswitch.lab.distributions import Gaussian, Segments, VaryingArms, Zipf
 from rareswitch.lab.worlds import ClassificationWorld, ClickWorld, make_world
+from reference.refusals import raises
 
 
 def test_segments_do_not_share_features() -> None:
@@ -48,11 +49,9 @@ def test_regret_of_a_replay_is_counted_against_the_right_class() -> None:
 def test_bad_data_sets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ShapeError, match="features must be"):
         ClassificationWorld(name="x", features=np.ones((2, 2)), labels=np.array([0]))
-    with pytest.raises(ParameterError, match="labels"):
-        ClassificationWorld(name="x", features=np.ones((2, 2)), labels=np.array([-1, 0]))
+    raises(ParameterError, "labels", ClassificationWorld, name="x", features=np.ones((2, 2)), labels=np.array([-1, 0]))
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(MissingExtraError, match=r"rareswitch\[data\]"):
-        ClassificationWorld.digits()
+    raises(MissingExtraError, r"rareswitch\[data\]", ClassificationWorld.digits)
 
 
 OWN = """
@@ -86,8 +85,7 @@ def test_worlds_from_files(tmp_path: Path) -> None:
         (f"{tmp_path / 'none.py'}:Own", "no file"),
         ("marsian", "no world 'marsian'; the worlds are gaussian"),
     ]:
-        with pytest.raises(InputError, match=words):
-            make_world(name, dim=2, arms=2, noise=1.0)
+        raises(InputError, words, make_world, name, dim=2, arms=2, noise=1.0)
 
 
 def test_clicks_come_with_the_stated_probability() -> None:

@@ -8,6 +8,7 @@ import pytest
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.lab.worlds import MovieLensWorld, make_world
 from reference.movielens import FILMS, USERS, small_world, write_folder
+from reference.refusals import raises
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +91,7 @@ def test_bad_folders_are_explained(spoil: Callable[[Path], None], message: str, 
 
 
 def test_sizes_are_checked(folder: Path) -> None:
-    with pytest.raises(ParameterError, match="dim must be between 7 and 46; got 6"):
-        MovieLensWorld.from_folder(folder, dim=6, arms=5)
+    raises(ParameterError, "dim must be between 7 and 46; got 6", MovieLensWorld.from_folder, folder, dim=6, arms=5)
 
 
 def test_films_without_genres_or_years_are_taken(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rareswitch.lab.worlds.linear import (
     StarvingWorld,
     TurningWorld,
 )
+from reference.refusals import raises
 
 
 @pytest.mark.parametrize(
@@ -99,5 +100,4 @@ from rareswitch.lab.worlds.linear import (
     ],
 )
 def test_worlds_that_cannot_be_are_refused(make: Callable[[], object], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        make()
+    raises(InputError, words, make)

@@ -19,6 +19,7 @@ from rareswitch.errors import (
 )
 from rareswitch.lab.distributions import Gaussian
 from rareswitch.lab.worlds import CoinNoise, SequenceWorld, make_world
+from reference.refusals import raises
 
 X = Gaussian(dim=3, arms=4).draw(50, seed=9).contexts
 
@@ -105,20 +106,15 @@ def test_arrays_on_disk_stay_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path) -> None:
     path = tmp_path / "sets.npy"
-    with pytest.raises(FileFormatError, match="No such file"):
-        make_world(str(path), dim=2, arms=2, noise=1.0)
+    raises(FileFormatError, "No such file", make_world, str(path), dim=2, arms=2, noise=1.0)
     path.write_bytes(b"nonsense")
-    with pytest.raises(FileFormatError, match="not a readable NumPy file"):
-        SequenceWorld.from_file(path)
+    raises(FileFormatError, "not a readable NumPy file", SequenceWorld.from_file, path)
     np.save(path, np.full((2, 2, 2), np.nan))
-    with pytest.raises(NonFiniteError, match=r"sets\.npy: .*finite"):
-        SequenceWorld.from_file(path)
+    raises(NonFiniteError, r"sets\.npy: .*finite", SequenceWorld.from_file, path)
     np.save(path, np.array([[["a"]]]))
-    with pytest.raises(InputError, match="real numbers"):
-        SequenceWorld.from_file(path)
+    raises(InputError, "real numbers", SequenceWorld.from_file, path)
     np.savez(tmp_path / "sets.npz", contexts=2 * X)
-    with pytest.raises(ContextNormError, match=r"sets\.npz: .*norm"):
-        SequenceWorld.from_file(tmp_path / "sets.npz")
+    raises(ContextNormError, r"sets\.npz: .*norm", SequenceWorld.from_file, tmp_path / "sets.npz")
 
 
 def function(t: int) -> Any:
@@ -144,8 +140,7 @@ def function(t: int) -> Any:
     ],
 )
 def test_bad_sequences_are_refused(make: Callable[[], object], kind: type[RareswitchError], words: str) -> None:
-    with pytest.raises(kind, match=words):
-        make()
+    raises(kind, words, make)
 
 
 def at(t: int) -> object:

@@ -12,6 +12,7 @@ from rareswitch.core import FloatArray
 from rareswitch.errors import FileFormatError, InputError, ParameterError, ShapeError
 from rareswitch.features import Features
 from rareswitch.lab.worlds import ChoiceWorld, ClassificationWorld, World, greedy_value, make_world, table_world
+from reference.refusals import raises
 from reference.tables import CHOICES, labelled
 
 Write = Callable[[str, str], str]
@@ -154,10 +155,8 @@ def test_columns_of_choices_that_do_not_fit_are_told(write: Write) -> None:
     rows = [f"{k // 3},{k % 3},{k % 5},{k // 3 % 4}" for k in range(60)]  # a number of the set, none of its arms
     bare = write("bare.csv", "\n".join(["set,arm,reward,x", *rows]))
     assert choices(bare, columns=3).dim == 3
-    with pytest.raises(FileFormatError, match="columns must be at least 3 for a level of each arm; got 2"):
-        choices(bare, columns=2)
-    with pytest.raises(ParameterError, match="columns must be at least 1; got 0"):
-        choices(path, columns=0)
+    raises(FileFormatError, "columns must be at least 3 for a level of each arm; got 2", choices, bare, columns=2)
+    raises(ParameterError, "columns must be at least 1; got 0", choices, path, columns=0)
     with pytest.raises(ParameterError, match="set, arm and reward are three columns; got 'set', 'set' and 'reward'"):
         choices(path, arm="set")
 
@@ -177,10 +176,8 @@ def test_levels_of_arms_do_not_come_in_where_their_fields_do_not_fit(write: Writ
 def test_a_policy_is_as_long_as_the_vectors(write: Write) -> None:
     world = disjoint(write("rows.csv", labelled()), label="kind")
     assert greedy_value(world, world.least_squares().tolist()) == greedy_value(world, world.least_squares())
-    with pytest.raises(ShapeError, match=rf"theta must have shape \({world.dim},\); got \(2,\)"):
-        greedy_value(world, [1.0, 2.0])
-    with pytest.raises(InputError, match="theta"):
-        greedy_value(world, [np.nan] * world.dim)
+    raises(ShapeError, rf"theta must have shape \({world.dim},\); got \(2,\)", greedy_value, world, [1.0, 2.0])
+    raises(InputError, "theta", greedy_value, world, [np.nan] * world.dim)
 
 
 def test_what_is_left_out_of_a_table_is_told(write: Write) -> None:
@@ -361,8 +358,7 @@ def test_files_that_are_no_tables_are_refused(write: Write, tmp_path: Path) -> N
         assert said in str(caught.value)
     packed = gzip.compress(labelled().encode())
     (tmp_path / "short.csv.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(FileFormatError, match="cut short"):
-        table_world(tmp_path / "short.csv.gz")
+    raises(FileFormatError, "cut short", table_world, tmp_path / "short.csv.gz")
 
 
 @pytest.mark.parametrize(
@@ -385,8 +381,7 @@ def test_options_that_a_table_does_not_have_are_refused(write: Write, options: s
 
 def test_a_table_needs_a_file_and_its_name_may_hold_commas(write: Write) -> None:
     for name in ("table", "choices:"):
-        with pytest.raises(InputError, match=r"is made from a table in a file\. Name it"):
-            make_world(name)
+        raises(InputError, r"is made from a table in a file\. Name it", make_world, name)
     worlds: list[World] = [
         make_world(f"table:{write(name, labelled())},label=kind") for name in ("a,b.csv", "a,b=c.csv")
     ]
