@@ -12,7 +12,7 @@ bits are those of :class:`numpy.random.Philox`.
 import hashlib
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -205,7 +205,13 @@ def uniforms(seed: int, stream: str, first: int, count: int, width: int = 1) -> 
     >>> bool((whole_run[6:] == later_part).all())
     True
     """
-    return _numbers(_fill_uniforms, seed, stream, first, count, width)
+    whole("width", width)
+    total = whole("count", count, low=0) * width
+    start = whole("first", first, low=0, high=((1 << 63) - total) // width) * width  # they are counted by 63 bits
+    block, skipped = divmod(start, 4)  # NumPy goes on from a counter of the same generator: four numbers at each
+    generator = np.random.Philox(key=np.array(stream_key(seed, stream)), counter=block)
+    bits = generator.random_raw(skipped + total)[skipped:]
+    return ((bits >> np.uint64(12)) + 0.5).reshape(count, width) * 2.0**-52  # as _unit has them
 
 
 def normals(seed: int, stream: str, first: int, count: int, width: int = 1) -> FloatArray:
@@ -214,7 +220,9 @@ def normals(seed: int, stream: str, first: int, count: int, width: int = 1) -> F
     >>> normals(7, "noise", 0, 2).shape
     (2, 1)
     """
-    return _numbers(_fill_normals, seed, stream, first, count, width)
+    numbers = uniforms(seed, stream, first, count, width)
+    _to_normals(numbers.reshape(-1))
+    return numbers
 
 
 def uniforms_at(seed: int, stream: str, keys: KeyArray) -> FloatArray:
@@ -246,14 +254,6 @@ def stream_key(seed: int, stream: str) -> tuple[np.uint64, np.uint64]:
     return np.uint64(low), np.uint64(high)
 
 
-def _numbers(fill: Callable[..., None], seed: int, stream: str, first: int, count: int, width: int) -> FloatArray:
-    whole("width", width)
-    numbers = np.empty(whole("count", count, low=0) * width)
-    whole("first", first, low=0, high=((1 << 63) - len(numbers)) // width)  # they are counted by 63 bits
-    fill(*stream_key(seed, stream), first * width, numbers)
-    return numbers.reshape(count, width)
-
-
 @compiled
 def _philox(key_0, key_1, counter, second):  # type: ignore[no-untyped-def]
     """Four random 64-bit numbers of a counter, given by the lower two of its four words."""
@@ -273,27 +273,6 @@ def _philox(key_0, key_1, counter, second):  # type: ignore[no-untyped-def]
 def _unit(bits):  # type: ignore[no-untyped-def]
     """52 random bits, centred in their cell: never 0 and never 1, so that quantiles stay finite."""
     return (np.float64(bits >> np.uint64(12)) + 0.5) * 2.0**-52
-
-
-@compiled
-def _fill_uniforms(key_0, key_1, first, numbers):  # type: ignore[no-untyped-def]
-    """The uniforms number ``first`` and following of a key; four to a counter, counters from 1."""
-    length = numbers.shape[0]
-    at = -(first % 4)  # place of the block's first number; what lies outside of the array is passed over
-    block = np.uint64(first // 4)
-    while at < length:
-        block += np.uint64(1)
-        a, b, c, d = _philox(key_0, key_1, block, np.uint64(0))
-        if at >= 0 and at + 4 <= length:
-            numbers[at] = _unit(a)
-            numbers[at + 1] = _unit(b)
-            numbers[at + 2] = _unit(c)
-            numbers[at + 3] = _unit(d)
-        else:
-            for place, bits in enumerate((a, b, c, d)):
-                if 0 <= at + place < length:
-                    numbers[at + place] = _unit(bits)
-        at += 4
 
 
 @compiled
@@ -317,12 +296,13 @@ _CENTRE = 0.425
 
 
 @compiled
-def _fill_normals(key_0, key_1, first, numbers):  # type: ignore[no-untyped-def]
-    """Normal quantiles of the uniforms by algorithm AS 241 (Wichura 1988), accurate to about 1e-16."""
+def _to_normals(numbers):  # type: ignore[no-untyped-def]
+    """Uniforms become their normal quantiles, by algorithm AS 241 (Wichura 1988), accurate to about 1e-16."""
     block = np.empty(512)
     for start in range(0, numbers.shape[0], 512):
         u = block[: min(512, numbers.shape[0] - start)]
-        _fill_uniforms(key_0, key_1, first + start, u)
+        for k in range(u.shape[0]):
+            u[k] = numbers[start + k]
         for k in range(u.shape[0]):
             numbers[start + k] = _central_quantile(u[k] - 0.5)
         for k in range(u.shape[0]):
