@@ -211,7 +211,7 @@ def uniforms(seed: int, stream: str, first: int, count: int, width: int = 1) -> 
     block, skipped = divmod(start, 4)  # NumPy goes on from a counter of the same generator: four numbers at each
     generator = np.random.Philox(key=np.array(stream_key(seed, stream)), counter=block)
     bits = generator.random_raw(skipped + total)[skipped:]
-    return ((bits >> np.uint64(12)) + 0.5).reshape(count, width) * 2.0**-52  # as _unit has them
+    return np.asarray(((bits >> np.uint64(12)) + 0.5).reshape(count, width) * 2.0**-52)  # as _unit has them
 
 
 def normals(seed: int, stream: str, first: int, count: int, width: int = 1) -> FloatArray:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
-from rareswitch.decisions import CERTAIN, DecisionLog
+from rareswitch.core import ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
+from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
@@ -144,14 +144,7 @@ class StoredLog:
         return [None if text is None else msgspec.json.decode(text, type=KeptRecord) for text in texts]
 
     def _slices(self, version: int, **size: int) -> Sequence[Slice]:
-        slices = self.store.slices(version, self.upto, sums=self._sums, window=self._counting["window"], **size)
-        for part in slices[:1]:
-            if part.width != 8 * self.dim:
-                raise StoreError(
-                    f"stored decisions have {part.width // 8} features, and the learner is for {self.dim}: the store "
-                    "was changed by something else."
-                )
-        return slices
+        return self.store.slices(version, self.upto, sums=self._sums, window=self._counting["window"], **size)
 
     def _read(self, contexts: bool) -> Generator[tuple[int, DecisionLog, Offers | None]]:
         """The decisions batch by batch, as the store has them."""
@@ -168,14 +161,8 @@ class StoredLog:
         while len(sets) < size and (rows := list(islice(stored, size - len(sets)))):
             words = keys_of_bytes(b"".join(key for key, _ in rows), len(rows))
             for at in task.sampled(words).tolist():
-                key, arms = rows[at]
-                if not arms or len(arms) % (8 * self.dim):
-                    raise StoreError(
-                        f"the decision with the key {key.hex()} has contexts of {len(arms)} bytes, and arms of "
-                        f"{self.dim} features take {8 * self.dim} each: the store was changed by something else."
-                    )
                 keys.append(words[at])
-                sets.append(np.frombuffer(arms, dtype="<f8").reshape(-1, self.dim))
+                sets.append(np.frombuffer(rows[at][1], dtype="<f8").reshape(-1, self.dim))
         if not sets:
             return None
         offered = ContextSets.from_ragged(sets)
@@ -183,23 +170,15 @@ class StoredLog:
         return Sample.of(size, np.array(keys), offered)
 
     def _with_offers(self, log: DecisionLog, offers: Offers, arms: ArmCodes) -> DecisionLog:
-        """The same decisions with all that was offered."""
-        lengths = np.array([len(data) for data in offers.contexts])
-        sizes = lengths // (8 * self.dim)
-        odd = (lengths == 0) | (lengths % (8 * self.dim) != 0)
-        odd |= (offers.arm_indices < 0) | (np.maximum(offers.arm_indices, offers.baselines) >= sizes)
-        self._refuse_changed(odd, offers)
+        """The same decisions with all that was offered, which checksums have shown to be what was kept."""
+        sizes = np.array([len(data) for data in offers.contexts]) // (8 * self.dim)
         available = np.arange(sizes.max()) < sizes[:, None]
         contexts = np.zeros((*available.shape, self.dim))
         contexts[available] = np.frombuffer(b"".join(offers.contexts), "<f8").reshape(-1, self.dim)
-        other = contexts[np.arange(len(log)), offers.arm_indices] != log.features
-        unlikely = ~((log.propensities > 0.0) & (log.propensities <= CERTAIN))
-        self._refuse_changed(other.any(axis=1) | unlikely | ~np.isfinite(contexts).all(axis=(1, 2)), offers)
         codes = None
         if any(offers.names):
             texts = zip(offers.names, sizes.tolist(), strict=True)
             lists = arms.listed([json.dumps([*range(size)]) if text is None else text for text, size in texts])
-            self._refuse_changed(np.array([len(numbers) for numbers in lists]) != sizes, offers)
             codes = np.full(available.shape, -1)
             codes[available] = np.concatenate(lists)
         columns = {
@@ -211,12 +190,3 @@ class StoredLog:
             "baselines": offers.baselines if (offers.baselines >= 0).any() else None,
         }
         return DecisionLog.checked(**vars(log) | columns)
-
-    def _refuse_changed(self, odd: BoolArray, offers: Offers) -> None:
-        """Raise if what was kept of an offer (m,) cannot be what was decided."""
-        if odd.any():
-            at = int(np.flatnonzero(odd)[0])
-            raise StoreError(
-                f"decision {offers.ids[at]} of '{self.store.name}' has arms, a propensity or features that cannot be "
-                f"those of a decision among arms of {self.dim} features: the store was changed by something else."
-            )

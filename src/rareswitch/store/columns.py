@@ -43,8 +43,6 @@ class Offers(NamedTuple):
 
     #: (m,) which decisions these are.
     rows: IntArray
-    #: As JSON.
-    ids: list[str]
     #: (m,) where the chosen arm stands among those that were offered.
     arm_indices: IntArray
     #: (m,) the arm that the caller would have shown, -1 where none was named.
@@ -169,7 +167,6 @@ class Slice:
         baselines = [-1 if arm_index is None else arm_index for arm_index in offers["baseline"]]
         return Offers(
             rows=rows,
-            ids=offers["id"].tolist(),
             arm_indices=offers["arm_index"].astype(np.int64),
             baselines=np.array(baselines, dtype=np.int64),
             contexts=offers["contexts"].tolist(),
