@@ -2,17 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rareswitch.cli.options import add_options, add_settings, check_heeded, duration_option, given_key, given_settings
 from rareswitch.cli.output import Output
-from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, is_experiment
-from rareswitch.errors import FileFormatError, InputError, ParameterError
+from rareswitch.cli.sources import ENDINGS, arm_count, given_arms, named_log
+from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
-    from rareswitch.experiment import Experiment
     from rareswitch.features import Features
     from rareswitch.policy import MinPropensity
 
@@ -111,7 +108,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
         "now",
     )
     with (
-        _log(options.warm_start) as log,
+        named_log(options.warm_start) as log,
         create(
             options.url,
             options.name,
@@ -158,18 +155,6 @@ def _follow(options: argparse.Namespace) -> None:
         options.dim = dim
 
 
-@contextmanager
-def _log(words: list[str] | None) -> Iterator["Experiment | str | list[str] | None"]:
-    """An experiment, one file, or the parts of a log."""
-    if words is not None and is_experiment(words):
-        from rareswitch.experiment import open_experiment
-
-        with open_experiment(*words) as other:
-            yield other
-    else:
-        yield words[0] if words is not None and len(words) == 1 else words
-
-
 def _min_propensity(options: argparse.Namespace) -> "MinPropensity | None":
     """A minimum propensity of all arms, or of some."""
     from rareswitch.policy import MinPropensity, least_probability
@@ -208,9 +193,4 @@ def _features(options: argparse.Namespace) -> "Features | None":
                 "dim must be given for vectors; for records give --fit SAMPLE --arms …, or --features FILE."
             )
         return None
-    try:
-        return Features.load(options.features)
-    except FileFormatError:
-        raise
-    except InputError as error:  # of what the file says
-        raise FileFormatError(f"{options.features}: {error}") from error
+    return Features.load(options.features)

@@ -1,19 +1,15 @@
 """``rareswitch plan``: how many policies, when, and what fewer lose."""
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rareswitch.cli.options import Arguments, add_options, count_option, duration_option
 from rareswitch.cli.output import Output, save_picture
-from rareswitch.cli.sources import add_columns, column_options, given_arms, is_experiment
+from rareswitch.cli.sources import add_columns, column_options, given_arms, named_log
 from rareswitch.errors import FileFormatError, ParameterError
 
 if TYPE_CHECKING:
-    from rareswitch.experiment import Experiment
     from rareswitch.features import Features
-    from rareswitch.log import Source
 
 #: As in the library, which takes longer to load than these take to be refused.
 CONTEXTS = ("fixed", "stochastic", "adversarial")
@@ -65,7 +61,12 @@ def run_plan(options: argparse.Namespace) -> Output:
     check_target(options.plot)
     check_page(options.html)
     settings = {name: getattr(options, name) for name in NAMES}
-    with _log(options) as log, ProgressBar("simulating", quiet=options.quiet) as bar:
+    if options.log is None and options.columns is not None:
+        raise ParameterError("columns are those of a log: give --log too.")
+    with (
+        named_log(options.log, **column_options(options)) as log,
+        ProgressBar("simulating", quiet=options.quiet) as bar,
+    ):
         result = plan(log=log, progress=bar, **_contexts(options), **settings)
     if options.plot is not None:
         save_picture(draw(result), options)
@@ -109,21 +110,3 @@ def _features(path: str) -> "Features":
     from rareswitch.features import Features
 
     return Features.load(path)
-
-
-@contextmanager
-def _log(options: argparse.Namespace) -> Iterator["Experiment | Source | None"]:
-    """The log: an experiment, or files with the columns that were named."""
-    if options.log is None:
-        if options.columns is not None:
-            raise ParameterError("columns are those of a log: give --log too.")
-        yield None
-    elif is_experiment(options.log):
-        from rareswitch.experiment import open_experiment
-
-        with open_experiment(*options.log) as trial:
-            yield trial
-    else:
-        from rareswitch.log import read
-
-        yield read(options.log, **column_options(options))

@@ -60,8 +60,7 @@ def arm_count(words: list[str]) -> int:
 class NamedLog(NamedTuple):
     """The log that a command was asked to read."""
 
-    #: As :func:`rareswitch.evaluate` takes it.
-    source: "Source | str | Sequence[str]"
+    source: "Source"
     #: None where it is files.
     experiment: "Experiment | None"
 
@@ -113,6 +112,22 @@ def column_options(options: argparse.Namespace) -> Arguments:
 
 
 @contextmanager
+def named_log(words: Sequence[str] | None, **settings: Json) -> Iterator["Experiment | Source | None"]:
+    """The experiment that two words name, or the log in files, with settings for reading it; None without words."""
+    if words is None:
+        yield None
+    elif is_experiment(words):
+        from rareswitch.experiment import open_experiment
+
+        with open_experiment(*words) as trial:
+            yield trial
+    else:
+        from rareswitch.log import read
+
+        yield read(words, **settings)
+
+
+@contextmanager
 def opened_source(options: argparse.Namespace, **more: Json) -> Iterator[NamedLog]:
     """The experiment or the log of a command; ``more`` are settings for reading files."""
     settings = column_options(options) | more
@@ -126,12 +141,9 @@ def opened_source(options: argparse.Namespace, **more: Json) -> Iterator[NamedLo
     for name in ("key", "key_file", "learner", "now"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for an experiment, and SOURCE is a log. Leave it out.")
-    if settings:
-        from rareswitch.log import read
+    from rareswitch.log import read
 
-        yield NamedLog(read(options.source, **settings), None)
-    else:
-        yield NamedLog(options.source[0] if len(options.source) == 1 else options.source, None)
+    yield NamedLog(read(options.source, **settings), None)
 
 
 def is_experiment(source: Sequence[str]) -> bool:

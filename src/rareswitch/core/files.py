@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TextIO
 
 from rareswitch.errors import FileFormatError, InputError, MissingExtraError
 
-__all__ = ["class_of_file", "lock", "pyarrow", "read_whole", "reading", "replacing", "write_whole"]
+__all__ = ["class_of_file", "lock", "naming_file", "pyarrow", "read_whole", "reading", "replacing", "write_whole"]
 
 _LARGEST = 1 << 30
 #: Characters of a line of text.
@@ -40,6 +40,23 @@ def pyarrow() -> tuple[Any, Any]:
             "this is kept in Parquet. Install what it needs with: pip install 'rareswitch[parquet]'"
         ) from error
     return pa, parquet
+
+
+@contextmanager
+def naming_file(path: str | Path) -> Iterator[None]:
+    """A block that makes something of what a file holds: what is wrong with that is raised with the file's name.
+
+    >>> with naming_file("log.csv"):
+    ...     raise InputError("rewards must be finite.")
+    Traceback (most recent call last):
+    rareswitch.errors.FileFormatError: log.csv: rewards must be finite.
+    """
+    try:
+        yield
+    except FileFormatError:  # which says it already
+        raise
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from error
 
 
 @contextmanager

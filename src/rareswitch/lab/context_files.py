@@ -7,8 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, read_table
-from rareswitch.errors import FileFormatError, InputError
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, naming_file, read_table
+from rareswitch.errors import FileFormatError
 
 _MOST_ENTRIES = 1 << 29
 SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
@@ -51,12 +51,8 @@ def read_context_file(path: str | Path, *, set_column: str = "set") -> ContextFi
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise FileFormatError(f"{path}: the file name must end in one of {', '.join(SUFFIXES)}; got '{suffix}'.")
-    try:
+    with naming_file(path):
         return _from_arrays(path) if suffix in (".npy", ".npz") else _from_table(path, set_column)
-    except FileFormatError:
-        raise
-    except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from error
 
 
 def _from_arrays(path: Path) -> ContextFile:

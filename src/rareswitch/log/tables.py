@@ -29,13 +29,15 @@ from rareswitch.core import (
     is_number,
     key_bytes,
     keys_of_bytes,
+    naming_file,
     number,
+    one_of,
     read_table,
     replacing,
 )
 from rareswitch.decisions import DecisionLog
-from rareswitch.errors import ColumnWarning, FileFormatError, InputError, ParameterError, ShapeError
-from rareswitch.features import Features, frame_columns
+from rareswitch.errors import ColumnWarning, FileFormatError, ParameterError, ShapeError
+from rareswitch.features import Features, frame_columns, offer_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -260,9 +262,7 @@ def estimate_propensities(
 
 def estimating(propensities: str) -> bool:
     """Whether a reader shall estimate propensities."""
-    if propensities not in ("logged", "estimate"):
-        raise ParameterError(f"propensities must be 'logged' or 'estimate'; got {propensities!r:.60}.")
-    return propensities == "estimate"
+    return one_of("propensities", propensities, ("logged", "estimate")) == "estimate"
 
 
 def write_csv(path: str | Path, log: DecisionLog) -> None:
@@ -429,14 +429,8 @@ def _encoded(
 def _by_id(arms: ArmRecords, key: str) -> dict[str, Mapping[str, TableCell]] | None:
     if arms is None:
         return None
-    if isinstance(arms, Mapping):
-        return {str(name): record for name, record in arms.items()}
-    columns = frame_columns("arms", arms)
-    if key not in columns:
-        raise ParameterError(f"arms must be records by id, or hold their ids under {key!r}; got {arms!r:.60}.")
-    names = columns.pop(key)
-    records = zip(*columns.values(), strict=True) if columns else [() for _ in names]
-    return {str(name): dict(zip(columns, record, strict=True)) for name, record in zip(names, records, strict=True)}
+    offer = offer_of(arms, key, ())
+    return dict(zip(map(str, offer.names), offer.records or [{}] * len(offer.names), strict=True))
 
 
 def split(text: str) -> list[str]:
@@ -498,10 +492,8 @@ def writing(path: str | Path) -> Iterator[TextIO]:
 
 def checked_log(path: str | Path, **columns: Any) -> DecisionLog:
     """A log of the columns of a file; what is wrong with them is raised with its name."""
-    try:
+    with naming_file(path):
         return DecisionLog(**columns)
-    except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from error
 
 
 def id_texts(keys: KeyArray) -> list[str]:

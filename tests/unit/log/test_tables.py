@@ -127,7 +127,7 @@ def test_a_frame_is_encoded_with_the_records_of_its_arms() -> None:
     log = from_frame(frame, features=features, arms=arms)
     expected = features.encode_many([{"age": 1.0}, {"age": 2.0}], {"a": {"price": 3.0}, "b": {"price": 4.0}})
     assert log.contexts.tolist() == expected.vectors.tolist()
-    with pytest.raises(ParameterError, match="hold their ids under 'id'"):
+    with pytest.raises(RecordError, match="each arm needs an id: .*'id'"):
         from_frame(frame, features=features, arms=arms.drop(columns="id"))
 
 

@@ -20,6 +20,7 @@ from rareswitch.core import (
     finite_array,
     frozen,
     is_number,
+    naming_file,
     read_table,
     unit_ball,
     whole,
@@ -175,7 +176,7 @@ class ChoiceWorld(TableWorld):
         paid = table.numbers(reward, option="reward")
         rows = _by_set(table, sets, arms)
         features = [name for name in table.values if name not in (set, arm, reward)]
-        try:
+        with naming_file(path):
             encoded, remarks = _encoded(table, rows, arms, features, columns, key=arm)
             payoffs = np.zeros(encoded.checked.available.shape)
             payoffs[encoded.checked.available] = [paid[row] for places in rows for row in places]
@@ -186,10 +187,6 @@ class ChoiceWorld(TableWorld):
                 available=encoded.checked.available,
                 remarks=remarks,
             )
-        except FileFormatError:
-            raise
-        except InputError as error:
-            raise FileFormatError(f"{path}: {error}") from error
 
     @property
     def dim(self) -> int:
@@ -329,7 +326,7 @@ def table_world(
     names = [name for name in table.values if name != label]
     if not names:
         raise FileFormatError(f"{path}: there is no column beside {label!r:.60}; rows need features.")
-    try:
+    with naming_file(path):
         records = table.records(names)
         rows = Features.fit(records, [_ROW], key=label, own=True, spare_arms=0, most=_WIDEST, missing="error")
         if not rows.fields:
@@ -338,10 +335,6 @@ def table_world(
             return _disjoint(path, rows, records, labels, COMPONENTS if components is None else components)
         most = whole("columns", MOST_COLUMNS if columns is None else columns)
         return _shared(path, rows, records, labels, classes, most)
-    except FileFormatError:
-        raise
-    except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from error
 
 
 def _disjoint(
