@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from rareswitch.errors import ColumnWarning, FileFormatError, InputError, ParameterError, RareswitchError
+from rareswitch.errors import ColumnWarning, FileFormatError, InputError, ParameterError, RareswitchError, RecordError
 from rareswitch.features import Arms, Category, Features, Number
 from rareswitch.log import from_frame, read, read_all, read_csv, write_csv
 from reference.logged import log_of
@@ -127,7 +127,7 @@ def test_a_frame_is_encoded_with_the_records_of_its_arms() -> None:
     log = from_frame(frame, features=features, arms=arms)
     expected = features.encode_many([{"age": 1.0}, {"age": 2.0}], {"a": {"price": 3.0}, "b": {"price": 4.0}})
     assert log.contexts.tolist() == expected.vectors.tolist()
-    with pytest.raises(RecordError, match="each arm needs an id: .*'id'"):
+    with pytest.raises(RecordError, match=r"each arm needs an id: .*'id'"):
         from_frame(frame, features=features, arms=arms.drop(columns="id"))
 
 
