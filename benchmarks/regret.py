@@ -17,8 +17,10 @@ from scipy.stats import spearmanr
 
 from harness import NOTHING, Case, FloatArray, Row, Setup, at_most, geometric_mean, main, standard_error
 from rareswitch.core import uniforms
+from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal
 from rareswitch.errors import RareswitchError
+from rareswitch.evaluation import evaluate, lift_of
 from rareswitch.lab import SUITES, budgeted, checkpoints, learner_for, left_out, simulate, world_at
 from rareswitch.lab.report.runs import OFFSET, Ratio, regret_ratio
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
@@ -26,7 +28,21 @@ from rareswitch.learner import Foresight, StaticGrid, loglog_batches, make_learn
 from rareswitch.planning import adaptive_cost, baseline_share, best_ends, cost
 from rareswitch.policy import MinPropensity
 from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save
-from regret_worlds import CLICKS, CLIFF_HORIZON, CLIFFS, log_of, play, shown
+from regret_worlds import (
+    CLICKS,
+    CLIFF_HORIZON,
+    CLIFFS,
+    DEVELOPED,
+    DEVELOPED_LIFTS,
+    LIFTS,
+    PROBLEMS,
+    experiment_log,
+    facts_of,
+    log_of,
+    plan_for,
+    play,
+    shown,
+)
 
 NOISE = 0.5
 SIX = ("gaussian", "fixed", "segments", "disjoint", "rare-clicks", "heavy-tails")
@@ -52,10 +68,13 @@ ENTRANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def world_of(name: str, horizon: int, data: str | None = None, tables: str | None = None) -> World:
-    """A world of the suites, or one of here; ``gaussian 200x20`` has other sizes."""
+    """A world of the suites, or one of here; ``gaussian 200x20 σ 2`` has other sizes and noise."""
     if name.startswith("gaussian "):
-        dim, arms = map(int, name.removeprefix("gaussian ").split("x"))
-        return make_world("gaussian", dim=dim, arms=arms, noise=NOISE)
+        sizes, _, noise = name.removeprefix("gaussian ").partition(" σ ")
+        dim, arms = map(int, sizes.split("x"))
+        return make_world("gaussian", dim=dim, arms=arms, noise=float(noise or NOISE))
+    if name.startswith("click "):
+        return CLICKS[name.removeprefix("click ")].world()
     return world_at(name, {"data": data, "tables": tables})(horizon)
 
 
@@ -447,6 +466,138 @@ def plan_row(what: str, pairs: list[list[float]], *, asked: bool) -> Row:
     )
 
 
+def promised_run(name: str, horizon: int, first: int, count: int, *folders: str | None) -> dict[str, Any]:
+    """What a plan promises, and what runs of foresight that follow it lose, in its unit."""
+    warnings.simplefilter("ignore")
+    developed = first >= 1000
+    problems = DEVELOPED if developed else PROBLEMS
+    problem, seed = problems[name]._replace(horizon=horizon), list(problems).index(name) + 1000 * developed
+    world = world_of(problem.world, horizon, *folders)
+    facts = facts_of(world, seed)
+    made = plan_for(problem, world, facts, seed)
+    ends = [end.decisions or 0 for end in made.best.ends]
+    whole, linear = [], []
+    for run in range(first, first + count):
+        learner = Foresight(dim=world.dim, grid=ends, seed=run)
+        batches = play(learner, world, seed, delay=problem.delay, first=run * horizon)
+        whole.append(sum(batch.regrets.sum() for batch in batches))
+        linear.append(sum((batch.regrets - batch.unlearnable).sum() for batch in batches))
+    units = (1.0, 1.0) if made.best.metric else (facts.regret, facts.linear_regret)
+    promised = made.best.metric or made.best.regret
+    return {
+        "policies": len(ends),
+        "gain": [*made.gain, facts.linear_regret / facts.spread],
+        "promised": [promised.expected, promised.low, promised.high],
+        "whole": [float(lost / units[0]) for lost in whole],
+        "linear": [float(lost / units[1]) for lost in linear],
+    }
+
+
+def promises(setup: Setup) -> Iterator[Row]:
+    """What a plan says that its schedule loses, and what foresight on that schedule loses."""
+    problems = DEVELOPED if setup.seeds.start >= 1000 else PROBLEMS
+    names = [name for name in problems if not left_out([problems[name].world], setup.folders)][: setup.pick(100, 2)]
+    folders, seeds = (setup.folders["data"], setup.folders["tables"]), (setup.seeds.start, len(setup.seeds))
+    jobs = [(name, setup.pick(problems[name].horizon, 1000), *seeds, *folders) for name in names]
+    inside, runs = {"linear": 0, "whole": 0}, []
+    for name, run in zip(names, setup.map(promised_run, jobs), strict=True):
+        expected, low, high = run["promised"]
+        means = {kind: float(np.mean(run[kind])) for kind in inside}
+        held = {kind: low <= mean <= high for kind, mean in means.items()}
+        runs += [low <= lost <= high for lost in run["linear"]]
+        for kind in inside:
+            inside[kind] += held[kind]
+        more = "" if means["whole"] == means["linear"] else f"; against the best arms {means['whole']:.3g}"
+        yield Row(
+            what=f"{name}, {run['policies']} policies",
+            measured=f"planned {expected:.3g} ({low:.3g} to {high:.3g}), lost {means['linear']:.3g}{more}; "
+            f"{seeds[1]} runs",
+            ratio=f"{means['linear'] / expected:.2f}×{'' if held['linear'] else ', outside'}",
+        )
+    what = {"linear": "against the best linear policy", "whole": "against the best arms"}
+    for kind, count in inside.items():
+        wanted = round(0.85 * len(names))
+        yield Row(
+            what=f"regret {what[kind]}: mean in the interval",
+            measured=f"{count} of {len(names)} problems",
+            must=(f"at least {wanted}", count >= wanted) if kind == "linear" else NOTHING,
+        )
+    yield Row(what="single runs in the interval", measured=f"{sum(runs)} of {len(runs)} ({np.mean(runs):.0%})")
+
+
+#: At which multiples of the planned time it is looked whether the lift is seen.
+LOOKS = (0.3, 0.44, 0.67, 0.82, 1.0, 1.22, 1.5, 2.25, 3.4)
+
+
+def seen_run(name: str, first: int, count: int, *folders: str | None) -> dict[str, Any]:
+    """When a plan says that a lift is seen, and the share of experiments in which it is at multiples of that."""
+    warnings.simplefilter("ignore")
+    problems, seed = (DEVELOPED_LIFTS, 1000) if first >= 1000 else (LIFTS, 0)
+    problem, seed = problems[name], seed + list(problems).index(name)
+    world = world_of(problem.world, problem.horizon, *folders)
+    made = plan_for(problem, world, facts_of(world, seed), seed)
+    *_, detection = made.detections
+    planned = detection.decisions or math.inf
+    if planned > 30_000:
+        return {"planned": planned, "seen": []}
+    looks, seen = [round(factor * planned) for factor in LOOKS], []
+    for run in range(first, first + count):
+        log = experiment_log(
+            *(world, made, seed),
+            first=run * looks[-1],
+            total=looks[-1],
+            delay=problem.delay,
+            holdout=detection.holdout,
+            least=detection.min_propensity,
+        )
+        seen.append([lift_seen(log.select(slice(look)), detection.holdout) for look in looks])
+    return {"planned": planned, "seen": np.mean(seen, axis=0).tolist()}
+
+
+def lift_seen(log: DecisionLog, holdout: float | None) -> bool:
+    """Whether the interval of the lift is above 0, over a holdout or over uniform choice."""
+    if holdout is not None:
+        (lift, *_) = lift_of(log)
+        return lift.interval is not None and lift.interval.low > 0.0
+    (gain,) = evaluate(log, "uniform").gains
+    return gain.interval is not None and gain.interval.high < 0.0
+
+
+def power(setup: Setup) -> Iterator[Row]:
+    """When a plan says that a lift is seen in four of five experiments, and when it is."""
+    problems = DEVELOPED_LIFTS if setup.seeds.start >= 1000 else LIFTS
+    names = [name for name in problems if not left_out([problems[name].world], setup.folders)][: setup.pick(100, 2)]
+    folders, seeds = (setup.folders["data"], setup.folders["tables"]), (setup.seeds.start, len(setup.seeds))
+    within = 0
+    for name, run in zip(names, setup.map(seen_run, [(name, *seeds, *folders) for name in names]), strict=True):
+        factor = crossing(np.array(run["seen"]), 0.8)
+        right = 1 / 1.5 <= factor <= 1.5
+        within += right
+        at = dict(zip(LOOKS, run["seen"], strict=False))
+        yield Row(
+            what=name,
+            measured=f"planned {run['planned']:,.0f}, simulated {factor * run['planned']:,.0f} decisions; seen then in "
+            f"{at.get(1.0, math.nan):.0%}; {seeds[1]} experiments",
+            ratio=f"{factor:.2f}×{'' if right else ', beyond'}",
+        )
+    wanted = round(0.8 * len(names))
+    promise = f"at least {wanted}", within >= wanted
+    yield Row(what="within a factor 1.5", measured=f"{within} of {len(names)} problems", must=promise)
+
+
+def crossing(shares: FloatArray, level: float) -> float:
+    """The multiple of the planned time at which the share of experiments passes a level; NaN if it never does."""
+    above = np.flatnonzero(np.maximum.accumulate(shares) >= level)
+    if not len(above):
+        return math.nan
+    at = int(above[0])
+    if not at:
+        return LOOKS[0]
+    low, high = shares[at - 1], shares[at]
+    step = (level - low) / (high - low)
+    return float(LOOKS[at - 1] * (LOOKS[at] / LOOKS[at - 1]) ** step)
+
+
 def horizon_run(name: str, count: int, horizon: int, seed: int) -> list[float]:
     """Regret and policies of foresight; without its horizon where the count is 0."""
     world = world_of(name, horizon)
@@ -707,6 +858,8 @@ CASES = {
     "many": Case(comparison(*MANY), "Many arms and many features.", 5, 1),
     "schedules": Case(schedules, "Eight policies at other times and after other starts.", 8, 1),
     "plans": Case(plans, "What updates planned to lose against what was lost.", 5, 1),
+    "plan": Case(promises, "What rareswitch plan promises, and what runs that follow it lose.", 5),
+    "power": Case(power, "When rareswitch plan says that a lift is seen, and when it is.", 40, 3),
     "horizon": Case(unknown_horizon, "A horizon that is not known.", 6, first_seed=200),
     "relatives": Case(relatives, "Foresight beside its nearest relatives, where E4 was published.", 20),
     "trial": Case(adaptive_trial, "AExGym's adaptive trial.", 400, 8),

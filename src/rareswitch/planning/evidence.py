@@ -103,7 +103,10 @@ def evidence_of(
         if dim is not None:
             raise ParameterError("dim is what a sample says: leave it out.", parameter="dim", given=dim)
         sets = _of_sample(sample, features, arms)
-    truths = prior_truths(sets, metric.gains, noise=metric.spread, click_rate=metric.click_rate, seed=seed)
+    spread = None if metric.mean is None else metric.spread
+    truths = prior_truths(
+        sets, metric.gains, noise=metric.spread, spread=spread, click_rate=metric.click_rate, seed=seed
+    )
     low, high = metric.gains
     gains = low / metric.spread, high / metric.spread
     return Evidence(sets, truths, gains, metric.spread, metric.mean, metric.click_rate is not None)

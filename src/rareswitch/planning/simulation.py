@@ -27,6 +27,8 @@ NUMBERS, SCALED = 1 << 21, 100
 GROWTH = 2.0
 #: More batches than a chain can have; keys its draws.
 MOST_STAGES = 128
+#: Of the variance of all rewards, what is chance at least.
+LEAST_NOISE = 0.1
 #: Multiple of the posterior's spread at which arms are drawn: with half of it Thompson sampling loses least.
 SCALE = 0.5
 
@@ -59,7 +61,13 @@ def gain_of(values: FloatArray, available: BoolArray) -> float:
 
 
 def prior_truths(
-    sets: ContextSets, gains: tuple[float, float], *, noise: float, click_rate: float | None, seed: int
+    sets: ContextSets,
+    gains: tuple[float, float],
+    *,
+    noise: float,
+    spread: float | None = None,
+    click_rate: float | None,
+    seed: int,
 ) -> tuple[Truth, ...]:
     """Parameters of random directions, so long that the best arms gain log-uniformly within a range.
 
@@ -69,6 +77,8 @@ def prior_truths(
         In the unit of the rewards. Of clicks, what certainty leaves above the rate limits it.
     noise
         σ, where rewards are no clicks.
+    spread
+        The standard deviation of all rewards, where that is known in place of σ: a part of it is of the arms' values.
     click_rate
         Of uniform choice, where they are.
     """
@@ -81,7 +91,9 @@ def prior_truths(
         scores = contexts @ direction
         unit = gain_of(scores, available) or 1.0  # the arms of each set may be alike
         if click_rate is None:
-            truths.append(Truth(gain / unit * direction, noise))
+            theta = gain / unit * direction
+            own = 0.0 if spread is None else (gain / unit * float(scores[available].std()) / spread) ** 2
+            truths.append(Truth(theta, noise * math.sqrt(max(1.0 - own, LEAST_NOISE))))
         else:
             length, level = _scaled(scores / unit, available, click_rate, min(gain, 0.9 * (1.0 - click_rate)))
             truths.append(Truth(length / unit * direction, 1.0, level))

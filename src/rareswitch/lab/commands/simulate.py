@@ -13,10 +13,10 @@ from rareswitch.design import GOptimal
 from rareswitch.lab.collaborate import Collaboration, collaborate
 from rareswitch.lab.contest import Contest
 from rareswitch.lab.report.plots import draw_runs
-from rareswitch.lab.report.runs import collaborative_table, concurrent_table, meetings_table, run_table
+from rareswitch.lab.report.runs import collaborative_table, concurrent_table, earned_text, meetings_table, run_table
 from rareswitch.lab.simulate import Run, simulate
 from rareswitch.lab.sweep import LearnerFactory, Sweep, WorldFactory, learner_for, sweep
-from rareswitch.lab.worlds import WORLDS, NamedWorld, World, make_world
+from rareswitch.lab.worlds import WORLDS, NamedWorld, TableWorld, World, make_world
 from rareswitch.learner import Learner, all_learners, find_learner
 from rareswitch.planning import Problem
 from rareswitch.report import ProgressBar, check_target
@@ -58,6 +58,11 @@ def _run(names: list[str], places: list[str], horizons: list[int], options: argp
         print_json([run.summary() for run in outcome.runs])
     elif outcome.runs:
         print(run_table(outcome.runs))
+        for name, factory in worlds.items():
+            world, runs = factory(max(horizons)), [run for run in outcome.runs if run.world == name]
+            if isinstance(world, TableWorld) and runs:
+                where = f"{name}\n" if len(worlds) > 1 else ""
+                print(f"\n{where}{earned_text(runs, world)}")
         if outcome.resumed and options.out:
             print(f"\n{outcome.resumed} of these runs were taken from {options.out}")
     for (name, where), reason in outcome.skipped.items():

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rareswitch.core import FloatArray, table, uniforms
+from rareswitch.core import FloatArray, percent_text, table, uniforms
 from rareswitch.lab.collaborate import Collaboration
 from rareswitch.lab.simulate import Run
+from rareswitch.lab.worlds import TableWorld
 
 #: What ``--json`` prints.
 SummaryFacts = dict[str, Any]
@@ -319,6 +320,26 @@ def ratios(groups: Sequence[Group]) -> tuple[dict[tuple[str, int], str], dict[Gr
 def linear_differs(runs: Iterable[Run]) -> bool:
     """Whether regret against the best linear policy is another than against the best arm."""
     return any(run.linear_regret != run.regret for run in runs)
+
+
+def earned_text(runs: Sequence[Run], world: TableWorld) -> str:
+    """What the runs of each learner earned in the world of a table, beside policies that learn nothing."""
+    known, lines = world.yardsticks(), list[str]()
+    what, single = ("right in", "largest class") if world.labelled else ("earned", "best single arm")
+
+    def shown(value: float) -> str:
+        return percent_text(round(value, 3)) if world.labelled else f"{value:.3g}"
+
+    for group in grouped(runs):
+        regrets = np.array(
+            [[run.regret, *np.interp([0.9 * run.horizon], run.times, run.regrets)] for run in group.runs]
+        )
+        total, early = regrets.mean(axis=0)
+        whole, late = (known.best - lost / group.horizon for lost in (total, 10.0 * (total - early)))
+        lines.append(f"{group.learner}, T = {group.horizon:,}: {what} {shown(whole)}, {shown(late)} in the last tenth.")
+    others = [("best linear policy", known.linear), (single, known.single), ("uniform choice", known.uniform)]
+    lines.append("; ".join(f"{name} {shown(value)}" for name, value in others if value is not None).capitalize() + ".")
+    return "\n".join(lines)
 
 
 def run_table(runs: Sequence[Run]) -> str:

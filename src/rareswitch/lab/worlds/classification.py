@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
 from rareswitch.lab.distributions import in_blocks
 from rareswitch.lab.worlds.world import Rounds
 
-__all__ = ["ClassificationWorld", "greedy_value"]
+__all__ = ["ClassificationWorld", "TableWorld", "greedy_value"]
 
 #: Temperatures of the softmax that stands for the greedy policy, in units of the spread of its scores.
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)
@@ -23,6 +23,18 @@ TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)
 STEPS = 100
 #: Weight of |θ|²/2 beside the logistic loss: where classes can be separated, that alone has no largest value.
 RIDGE = 1e-6
+
+
+class Yardsticks(NamedTuple):
+    """What policies without learning earn in a set of a table, on average over the table."""
+
+    uniform: float
+    #: The one arm that earns most, of those that every set offers: of classes the largest. None where there is none.
+    single: float | None
+    #: The best linear policy that is known.
+    linear: float
+    #: The best arm of each set.
+    best: float
 
 
 class TableWorld(ABC):
@@ -77,6 +89,21 @@ class TableWorld(ABC):
     def best_linear(self) -> FloatArray:
         """(d,) the best linear policy that :func:`best_linear` finds, looked for when it is first asked for."""
         return self._best_linear
+
+    @cached_property
+    def labelled(self) -> bool:
+        """Whether one arm of each set is right and pays 1, and the others pay nothing."""
+        return bool(np.isin(self.payoffs, (0.0, 1.0)).all() and (self.payoffs.sum(axis=1) == 1.0).all())
+
+    def yardsticks(self) -> Yardsticks:
+        """What runs can be held against."""
+        everywhere = self.offered.all(axis=0)
+        return Yardsticks(
+            uniform=float((self.payoffs.sum(axis=1) / self.offered.sum(axis=1)).mean()),
+            single=float(self.payoffs[:, everywhere].mean(axis=0).max()) if everywhere.any() else None,
+            linear=greedy_value(self, self.best_linear()),
+            best=float(np.where(self.offered, self.payoffs, -np.inf).max(axis=1).mean()),
+        )
 
     @cached_property
     def _best_linear(self) -> FloatArray:

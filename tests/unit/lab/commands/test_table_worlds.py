@@ -33,6 +33,25 @@ def test_both_regrets_are_shown_where_they_differ(capsys: pytest.CaptureFixture[
     assert "beyond linear" not in capsys.readouterr().out
 
 
+def test_how_often_a_learner_was_right_is_said_beside_policies_that_learn_nothing(
+    names: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "kinds.csv"
+    table.write_text("x,label\n" + "".join(f"{k % 7}.5,{'abc'[min(k % 4, 2)]}\n" for k in range(28)))
+    small = ["--horizon", "200", "--seeds", "2", "--quiet"]
+    assert main(["simulate", "--world", f"table:{table}", *small, "--json"]) == 0
+    regret = sum(run["regret"] for run in json.loads(capsys.readouterr().out)) / 2
+    assert main(["simulate", "--world", f"table:{table}", *small]) == 0
+    right, others = capsys.readouterr().out.splitlines()[-2:]
+    assert f"foresight, T = 200: right in {round(100 - regret / 2, 1):g} %" in right
+    assert "Best linear policy" in others
+    assert "; largest class 50 %; uniform choice 33.3 %." in others
+    assert main(["simulate", "--world", names[1], *small]) == 0
+    assert "best single arm" in capsys.readouterr().out
+    assert main(["simulate", "--world", "gaussian", "--dim", "3", "--arms", "3", *small]) == 0
+    assert "uniform choice" not in capsys.readouterr().out
+
+
 def test_visitors_of_an_experiment_come_from_a_table(
     names: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
