@@ -41,7 +41,8 @@ def run_compare(options: argparse.Namespace) -> int:
 
 def _run(names: list[str], places: list[str], horizons: list[int], options: argparse.Namespace) -> int:
     """Run learners in worlds, print a table and draw."""
-    check_target(options.plot)
+    if options.plot is not None:
+        check_target(options.plot)
     settings = of_runs(options)
     for name in ("dim", "arms") if options.cap is None else ("dim", "arms", "cap"):
         whole(name, getattr(options, name))

@@ -1,7 +1,7 @@
 """How the runs of a contest are judged, against the best single fully adaptive entry: verdicts, tables and pictures."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
@@ -30,50 +30,6 @@ from rareswitch.report import BLUE, DARK_GREY, GREY, ORANGE, beside, figure, hea
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-if TYPE_CHECKING:
-    pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rivalry:
-    """Challengers against the best rival of each world.
-
-    That rival is the one with the least mean regret there. It is chosen afterwards and on the same seeds, which
-    favours it.
-    """
-
-    #: By world; those in which a rival and a challenger ran.
-    best: Mapping[str, Group]
-    #: By challenger, and then by world.
-    ratios: Mapping[str, Mapping[str, Ratio]]
-    #: The geometric mean over these worlds, by challenger; of those that ran in all of them.
-    means: Mapping[str, Ratio]
-
-    def summary(self) -> SummaryFacts:
-        """What ``--json`` prints."""
-        best = {world: cell.learner for world, cell in self.best.items()}
-        ratios = {entry: _summaries_of(own) for entry, own in self.ratios.items()}
-        return {"best": best, "ratios": ratios, "geometric_means": _summaries_of(self.means)}
-
-
-def rivalry(
-    cells: Mapping[tuple[str, str], Group], worlds: Sequence[str], rivals: Sequence[str], challengers: Sequence[str]
-) -> Rivalry | None:
-    """Compare entries whose runs are given by entry and world; None where nobody can be compared."""
-    best: dict[str, Group] = {}
-    for world in worlds:
-        own = [cells[entry, world] for entry in rivals if (entry, world) in cells]
-        if own and any((entry, world) in cells for entry in challengers):
-            best[world] = min(own, key=lambda cell: cell.regret)
-    ratios: dict[str, dict[str, Ratio]] = {}
-    means: dict[str, Ratio] = {}
-    for entry in challengers:
-        if own_cells := {world: cells[entry, world] for world in best if (entry, world) in cells}:
-            ratios[entry], mean = _ratios(own_cells, best)
-            means |= {entry: mean} if len(own_cells) == len(best) else {}
-    return Rivalry(best=best, ratios=ratios, means=means) if best else None
-
 
 #: What regret is counted against: the best arm of each round, or the best linear policy in hindsight.
 Against = Literal["best arm", "best linear policy"]
@@ -147,8 +103,11 @@ class ContestVerdict:
     yardstick: str | None
     #: From small to large geometric means; at the end those that did not run in every world.
     standings: tuple[Standing, ...]
-    #: Challengers against the best rival of each world; None where there are none.
-    rivalry: Rivalry | None
+    #: The rival with the least mean regret, in each world where one and a challenger ran. It is chosen afterwards and
+    #: on the same seeds, which favours it.
+    rivals: Mapping[str, Group]
+    #: Challengers in these worlds, with the best rival of each as their yardstick.
+    challengers: tuple[Standing, ...]
 
     def best(self, world: str, kind: str) -> Standing | None:
         """The entry of that kind with the least regret in a world."""
@@ -163,7 +122,10 @@ class ContestVerdict:
         """What ``--json`` prints."""
         names = ("horizon", "against", "seeds", "yardstick", "unfinished")
         facts = {name: getattr(self, name) for name in names} | {"entries": [s.summary() for s in self.standings]}
-        return facts | {"rivals": self.rivalry and self.rivalry.summary()}
+        best = {world: cell.learner for world, cell in self.rivals.items()}
+        ratios = {s.entry: _summaries_of(s.ratios) for s in self.challengers}
+        means = {s.entry: s.mean.summary() for s in self.challengers if s.mean is not None}
+        return facts | {"rivals": {"best": best, "ratios": ratios, "geometric_means": means} if best else None}
 
 
 def judge_contest(
@@ -199,13 +161,15 @@ def judge_contest(
         worlds = [world for world in seen if world in judged and all((entry, world) in cells for entry in adaptive)]
         lifts = {entry: [float(lifted(cells[entry, w].regret)) for w in worlds] for entry in adaptive if worlds}
         yardstick = min(lifts, key=lambda entry: round(geometric_mean(lifts[entry]), 12), default=None)
-        standings = []
-        for entry in dict.fromkeys(run.learner for run in own_runs):
-            own = {world: cells[entry, world] for world in worlds if (entry, world) in cells}
-            if own:
-                unit = {world: cells[yardstick, world] for world in own} if yardstick else {}
-                standings.append(_standing(entry, kinds[entry], own, unit, complete=len(own) == len(worlds)))
+        unit = {world: cells[yardstick, world] for world in worlds} if yardstick else {}
+        entries = dict.fromkeys(run.learner for run in own_runs)
+        standings = [*_standings(entries, kinds, cells, worlds, unit)]
         standings.sort(key=lambda s: (not s.complete, 0.0 if math.isnan(s.geometric_mean) else s.geometric_mean))
+        best = {}
+        for world in worlds:
+            own = [cells[entry, world] for entry in rivals if (entry, world) in cells]
+            if own and any((entry, world) in cells for entry in challengers):
+                best[world] = min(own, key=lambda cell: cell.regret)
         verdicts.append(
             ContestVerdict(
                 horizon=horizon,
@@ -215,20 +179,37 @@ def judge_contest(
                 unfinished=tuple(world for world in seen if world not in worlds),
                 yardstick=yardstick,
                 standings=tuple(standings),
-                rivalry=rivalry(cells, worlds, rivals, challengers),
+                rivals=best,
+                challengers=tuple(_standings(challengers, kinds, cells, best, best)),
             )
         )
     return verdicts
 
 
-def _standing(
-    entry: str, kind: str, own: Mapping[str, Group], unit: Mapping[str, Group], *, complete: bool
-) -> Standing:
-    """An entry by its runs and the yardstick's in the same worlds, if there is one."""
-    ratios, mean = _ratios(own, unit) if unit else ({}, None)
-    tails = {world: float(lifted(own[world].tail) / lifted(cell.regret)) for world, cell in unit.items()}
-    mean = mean if complete else None
-    return Standing(entry=entry, kind=kind, cells=own, ratios=ratios, tail_ratios=tails, mean=mean, complete=complete)
+def _standings(
+    entries: Iterable[str],
+    kinds: Mapping[str, str],
+    cells: Mapping[tuple[str, str], Group],
+    worlds: Collection[str],
+    unit: Mapping[str, Group],
+) -> Iterator[Standing]:
+    """Entries that ran in some of these worlds, by their runs and those of a yardstick, if there is one."""
+    for entry in entries:
+        if own := {world: cells[entry, world] for world in worlds if (entry, world) in cells}:
+            ratios, mean = _ratios(own, {world: unit[world] for world in own}) if unit else ({}, None)
+            tails = {
+                world: float(lifted(cell.tail) / lifted(unit[world].regret)) for world, cell in own.items() if unit
+            }
+            complete = len(own) == len(worlds)
+            yield Standing(
+                entry=entry,
+                kind=kinds[entry],
+                cells=own,
+                ratios=ratios,
+                tail_ratios=tails,
+                mean=mean if complete else None,
+                complete=complete,
+            )
 
 
 def _ratios(own: Mapping[str, Group], unit: Mapping[str, Group]) -> tuple[dict[str, Ratio], Ratio]:
@@ -380,25 +361,24 @@ def _summaries(verdict: ContestVerdict) -> Iterator[Section]:
     text = "Chosen afterwards, world by world: regret, and its ratio to the yardstick's."
     title = f"Each world's own best at {_counted(verdict)}"
     yield Section(title=title, text=text, header=header, rows=rows, left=3)
-    if verdict.rivalry is not None:
-        yield _rivals(verdict, verdict.rivalry)
+    if verdict.rivals:
+        yield _rivals(verdict)
 
 
-def _rivals(verdict: ContestVerdict, rivalry: Rivalry) -> Section:
-    header = ["world", "best rival", "its regret"]
-    for entry in rivalry.ratios:
-        header += [entry, HEADER[1]]
-    rows = []
-    for world, cell in rivalry.best.items():
-        ratios = (own.get(world) for own in rivalry.ratios.values())
-        rows.append([world, cell.learner, f"{cell.regret:,.1f}", *(text for ratio in ratios for text in _pair(ratio))])
-    means = (rivalry.means.get(entry) for entry in rivalry.ratios)
-    rows.append(["geometric mean", "", "", *(text for ratio in means for text in _pair(ratio))])
+def _rivals(verdict: ContestVerdict) -> Section:
+    header, challengers = ["world", "best rival", "its regret"], verdict.challengers
+    for s in challengers:
+        header += [s.entry, HEADER[1]]
+    rows = [
+        [world, cell.learner, f"{cell.regret:,.1f}", *(c for s in challengers for c in _pair(s.ratios.get(world)))]
+        for world, cell in verdict.rivals.items()
+    ]
+    rows.append(["geometric mean", "", "", *(text for s in challengers for text in _pair(s.mean))])
     text = (
         f"Ratios (regret + {OFFSET:g})/(that of the best rival + {OFFSET:g}), paired by seed. The best rival of each "
         "world is chosen afterwards, which favours it."
     )
-    marked = resolution(ratio for own in rivalry.ratios.values() for ratio in own.values())
+    marked = resolution(ratio for s in challengers for ratio in s.ratios.values())
     title = f"Against the best rival of each world at {_counted(verdict)}"
     return Section(title=title, text="\n".join(filter(None, (text, marked))), header=header, rows=rows)
 

@@ -221,12 +221,11 @@ def test_what_nobody_can_learn_is_no_loss_against_the_best_linear_policy() -> No
 def test_challengers_are_held_against_the_best_rival_of_each_world() -> None:
     """Of bold and odd, the best is bold in u (5) and odd in v (30); lazy pays 30 and 150."""
     (found,) = judge_contest(runs(), KINDS, rivals=["bold", "odd"], challengers=["lazy", "part"])
-    assert {world: cell.learner for world, cell in found.rivalry.best.items()} == {"u": "bold", "v": "odd"}
-    lazy = found.rivalry.ratios["lazy"]
-    assert {world: ratio.value for world, ratio in lazy.items()} == pytest.approx({"u": 40 / 15, "v": 160 / 40})
-    assert found.rivalry.means["lazy"].value == pytest.approx(math.sqrt(40 / 15 * 4))
-    assert list(found.rivalry.ratios["part"]) == ["u"]
-    assert "part" not in found.rivalry.means  # it did not run in v
+    assert {world: cell.learner for world, cell in found.rivals.items()} == {"u": "bold", "v": "odd"}
+    lazy, part = found.challengers
+    assert {world: ratio.value for world, ratio in lazy.ratios.items()} == pytest.approx({"u": 40 / 15, "v": 160 / 40})
+    assert lazy.mean.value == pytest.approx(math.sqrt(40 / 15 * 4))
+    assert (list(part.ratios), part.mean) == (["u"], None)  # it did not run in v
     text = contest_text([found])
     assert "Against the best rival of each world at T = 100" in text
     lines = [line.split() for line in text.splitlines()]
@@ -242,6 +241,6 @@ def test_without_rivals_or_challengers_nothing_is_said_of_them() -> None:
     groups: list[tuple[list[str], list[str]]] = [(["bold"], []), ([], ["lazy"]), (["nobody"], ["lazy"])]
     for rivals, challengers in groups:
         (found,) = judge_contest(runs(), KINDS, rivals=rivals, challengers=challengers)
-        assert found.rivalry is None
+        assert (found.rivals, found.challengers) == ({}, ())
         assert found.summary()["rivals"] is None
         assert "rival" not in contest_text([found])
