@@ -1,17 +1,26 @@
 """The base of all reports: typed structs that print as text and as JSON; and the columns and shares of these texts."""
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+import sys
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
 from rareswitch.errors import MissingExtraError
 
-__all__ = ["SCHEMA_VERSION", "Result", "data_frame", "draw_result", "percent_text", "plain_number", "result_html"]
-__all__ += ["result_text", "short_repr", "table"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Displayed",
+    "Result",
+    "percent_text",
+    "plain_number",
+    "result_html",
+    "short_repr",
+    "table",
+]
 
 #: Of what ``--json`` prints.
 SCHEMA_VERSION = 1
@@ -19,18 +28,45 @@ SCHEMA_VERSION = 1
 LONGEST, LONGEST_VALUE = 400, 60
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts for people and programs: numbers and short codes; :mod:`rareswitch.report` has the sentences."""
+class Displayed:
+    """What prompts, notebooks and programs show of a result; all of it comes from :mod:`rareswitch.report`.
 
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data, as JSON has it."""
-        return dict(msgspec.to_builtins(self, str_keys=True, enc_hook=plain_number))
+    A frame has a row for each policy, arm, candidate, field or run, whichever the result is about.
+    """
+
+    __slots__ = ()
+    #: The module that knows its rows, texts and pictures.
+    shown_by: ClassVar[str] = "rareswitch.report"
 
     def __repr__(self) -> str:
         return short_repr(self)
 
     def __str__(self) -> str:
-        return result_text(self)
+        return str(_report(self).as_text(self))
+
+    def _repr_html_(self) -> str:
+        """In a notebook: a sentence, a table, and a drawing in each of its rows."""
+        return str(_report(self).as_part(self))
+
+    def to_frame(self) -> Any:
+        """A data frame of pandas or polars, whichever is installed; of both, the one that is imported already."""
+        return data_frame(_report(self).rows_of(self).rows)
+
+    def plot(self, path: str | None = None) -> Any:
+        """A Matplotlib figure, which is also written to a file where a path is given."""
+        report = _report(self)
+        figure = report.draw(self)
+        if path is not None:
+            report.save(figure, path)
+        return figure
+
+
+class Result(Displayed, msgspec.Struct, frozen=True, kw_only=True):
+    """Facts for people and programs: numbers and short codes; :mod:`rareswitch.report` has the sentences."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data, as JSON has it."""
+        return dict(msgspec.to_builtins(self, str_keys=True, enc_hook=plain_number))
 
 
 def short_repr(value: Any) -> str:
@@ -65,9 +101,10 @@ def _brief(value: Any) -> str:
     return f"<{len(value)}>" if isinstance(value, Sized) else f"{type(value).__name__}(…)"
 
 
-def result_text(result: object) -> str:
-    """The text of a result."""
-    return str(import_module("rareswitch.report").as_text(result))  # which is above, as it knows all of them
+def _report(result: Displayed) -> Any:
+    """What is above all results, as it knows them."""
+    import_module(result.shown_by)
+    return import_module("rareswitch.report")
 
 
 def result_html(result: object) -> str:
@@ -75,22 +112,15 @@ def result_html(result: object) -> str:
     return str(import_module("rareswitch.report").as_html(result))
 
 
-def draw_result(result: object, path: str | None = None) -> Any:
-    """The figure of a result; with a path, it is written there too."""
-    report = import_module("rareswitch.report")
-    figure = report.draw(result)
-    if path is not None:
-        report.save(figure, path)
-    return figure
-
-
-def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """A data frame of pandas, which is no dependency."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingExtraError("data frames need pandas. Install it with: pip install pandas") from error
-    return pd.DataFrame([*rows])
+def data_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """A data frame of pandas or polars, which are no dependencies."""
+    columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    for library in sorted(("pandas", "polars"), key=lambda name: name not in sys.modules):
+        try:
+            return import_module(library).DataFrame(columns)
+        except ImportError:
+            continue
+    raise MissingExtraError("data frames need pandas or polars. Install one of them with: pip install pandas")
 
 
 def plain_number(value: Any) -> float | int | bool:

@@ -5,26 +5,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from rareswitch.core import data_frame, draw_result, result_text
+from rareswitch.core import Displayed
 from rareswitch.evaluation.calibration import Calibration
 
 __all__ = ["BatchValue", "Difference", "Effect", "Effects", "Evaluation", "Interval", "Overlap", "Value"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """Prints as text, and draws itself; both are made in :mod:`rareswitch.report`."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Report(Displayed):
+    """Prints as text, shows itself in notebooks, and draws itself."""
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data, as JSON has it: numbers that are not finite are None."""
         return dict(_plain(asdict(self)))
-
-    def plot(self, path: str | None = None) -> Any:
-        """A Matplotlib figure, which is also written to a file where a path is given."""
-        return draw_result(self, path)
-
-    def __str__(self) -> str:
-        return result_text(self)
 
 
 def _plain(data: Any) -> Any:
@@ -144,7 +137,7 @@ class Difference:
     relative: Interval | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation(Report):
     """Candidates and what is known of each; prints as a table, the lift over the baseline first."""
 
@@ -175,30 +168,6 @@ class Evaluation(Report):
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data, as JSON has it: numbers that are not finite are None."""
         return super().as_dict() | ({} if self.calibration is None else {"alarm": self.calibration.alarm})
-
-    def to_frame(self) -> Any:
-        """A data frame (pandas) with a row for each candidate."""
-        gains = {gain.name: gain.interval for gain in self.gains}
-        return data_frame(
-            {
-                "candidate": value.candidate,
-                **interval_columns("value", value.interval),
-                **interval_columns("gain", gains[value.candidate]),
-                "level": None if value.interval is None else value.interval.level,
-                "decisions": value.overlap.decisions,
-                "ess": value.overlap.effective,
-                "unsupported": value.overlap.unsupported,
-                "refusals": " ".join(value.refusals),
-            }
-            for value in self.values
-        )
-
-
-def interval_columns(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """A value and both ends of its interval, as columns."""
-    if interval is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +206,7 @@ class Heterogeneity:
     p_value: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Effects(Report):
     """Effects of arms; prints as a table."""
 
@@ -269,21 +238,3 @@ class Effects(Report):
             if name in (effect.group, effect.arm):
                 return effect
         raise KeyError(name)
-
-    def to_frame(self) -> Any:
-        """A data frame (pandas) with a row for each effect."""
-        return data_frame(
-            {
-                "arm": effect.arm,
-                "against": effect.against,
-                "group": effect.group,
-                **interval_columns("effect", effect.interval),
-                "level": self.level,
-                "p_value": effect.p_value,
-                "decisions": effect.decisions,
-                "shown": effect.shown,
-                "shown_against": effect.shown_against,
-                "refusals": " ".join(effect.refusals),
-            }
-            for effect in self.effects
-        )

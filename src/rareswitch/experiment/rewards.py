@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from rareswitch.core import LARGEST_SCALE, id_keys, key_bytes, number, result_text
+from rareswitch.core import LARGEST_SCALE, Displayed, id_keys, key_bytes, number
 from rareswitch.decisions import clip_bounds
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment.requests import Id, check_text, id_text, listed
@@ -23,7 +23,7 @@ LONGEST_EVENT = 128
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rewards:
+class Rewards(Displayed):
     """How rewards that come late, several times or never are counted.
 
     Examples
@@ -81,9 +81,6 @@ class Rewards:
     def sums(self) -> bool:
         """Whether several rewards of a decision are added up."""
         return self.several == "sum"
-
-    def __str__(self) -> str:
-        return result_text(self)
 
 
 def reward_rows(

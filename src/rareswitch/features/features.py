@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
-from rareswitch.core import codec, decoding, flag, of_type, one_of, read_whole, result_text, write_whole
+from rareswitch.core import Displayed, codec, decoding, flag, of_type, one_of, read_whole, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError
 from rareswitch.features.encoder import Encoded, Encoder
 from rareswitch.features.fields import MOST_COLUMNS, Arms, Field, FieldLayout, checked_text
@@ -29,7 +29,7 @@ Term = tuple[tuple[str, FieldLayout], ...]
 
 @codec.kind("features")
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Features:
+class Features(Displayed):
     """How a context and an arm become a vector of length at most 1; frozen, and known by the hash of its content.
 
     A vector is made of terms: a constant, fields alone, crossings of two fields (every column of one times every column
@@ -257,9 +257,6 @@ class Features:
     def __repr__(self) -> str:
         arms = "" if self.arms is None else f", {len(self.arms.ids)} arms and room for {self.arms.spare_arms}"
         return f"<features {self.id[:12]}: {len(self.fields)} fields, {self.dim} columns{arms}>"
-
-    def __str__(self) -> str:
-        return result_text(self)
 
 
 def _ending(path: str | Path) -> str:

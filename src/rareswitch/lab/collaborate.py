@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
+from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.core import FloatArray, run_shards, short_repr
+from rareswitch.core import Displayed, FloatArray, run_shards
 from rareswitch.errors import UnsuitableError
 from rareswitch.lab.simulate import Recorder, Run, check_run, draw_chunks
 from rareswitch.lab.worlds import World
@@ -36,9 +37,11 @@ class Meeting:
     sent: int
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Collaboration:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Collaboration(Displayed):
     """A run of many agents."""
+
+    shown_by: ClassVar[str] = "rareswitch.lab.report.plots"
 
     #: Of all decisions together; its seconds are those of the whole simulation.
     run: Run
@@ -47,8 +50,6 @@ class Collaboration:
     meetings: list[Meeting]
     #: SHA-256 of all chosen arms in the order of the decisions: equal digests, equal decisions.
     decisions: str
-
-    __repr__ = short_repr
 
     @property
     def parallel_time(self) -> int:

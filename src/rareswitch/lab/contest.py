@@ -10,7 +10,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from rareswitch.core import short_repr
 from rareswitch.design import GOptimal
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab.sweep import Case, Sweep, learner_for, run_cases
@@ -228,14 +227,12 @@ ENTRANTS: dict[str, Entrant] = {
 }
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Contest(Sweep):
     """What a contest brought back: runs horizon by horizon, world by world, in the order of the entrants."""
 
     #: By label, which is the learner of the runs.
     entrants: Mapping[str, Entrant]
-
-    __repr__ = short_repr
 
 
 def choose_entrants(

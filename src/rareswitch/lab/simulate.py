@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import ClassVar
 
 import numpy as np
 
-from rareswitch.core import FloatArray, IntArray, Sets, context_sets, finite_array, short_repr, vector, whole
+from rareswitch.core import Displayed, FloatArray, IntArray, Sets, context_sets, finite_array, vector, whole
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import InputError, ParameterError, UnsuitableError
 from rareswitch.lab.compiled import Walker, find_walker
@@ -19,9 +20,11 @@ from rareswitch.policy import Decisions, MinPropensity, Policy
 __all__ = ["Run", "checkpoints", "simulate"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Run:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Run(Displayed):
     """One learner in one world."""
+
+    shown_by: ClassVar[str] = "rareswitch.lab.report.plots"
 
     learner: str
     world: str
@@ -43,8 +46,6 @@ class Run:
     #: Σ_t (expected reward of the best linear policy in hindsight - expected reward of the chosen arm): what is lost to
     #: what can be learned. Below 0 for a learner that beats it.
     linear_regret: float
-
-    __repr__ = short_repr
 
     def summary(self) -> dict[str, str | float]:
         """What ``--json`` prints."""

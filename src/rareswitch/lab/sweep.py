@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rareswitch.core import lock, opened_parquet, pyarrow, replacing, run_shards, seal_footer, short_repr, whole
+from rareswitch.core import Displayed, lock, opened_parquet, pyarrow, replacing, run_shards, seal_footer, whole
 from rareswitch.errors import FileFormatError, InputError, UnsuitableError
 from rareswitch.lab.simulate import DrawnRounds, Run, check_length, simulate
 from rareswitch.lab.worlds import World
@@ -125,9 +125,11 @@ class Case:
         return " | ".join((*facts, fingerprint(self.find_world(), self.horizon, self.seed), __version__))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Sweep:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Sweep(Displayed):
     """What a sweep brought back."""
+
+    shown_by: ClassVar[str] = "rareswitch.lab.report.plots"
 
     #: The finished runs, in the order learners, worlds, horizons, seeds.
     runs: list[Run]
@@ -139,8 +141,6 @@ class Sweep:
     resumed: int
     #: Why a learner (by name) was not run in a world (by name): it is not made for it.
     skipped: dict[tuple[str, str], str]
-
-    __repr__ = short_repr
 
 
 def sweep(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from rareswitch.core import (
     BoolArray,
+    Displayed,
     FloatArray,
     IntArray,
     KeyArray,
@@ -25,7 +26,6 @@ from rareswitch.core import (
     read_whole,
     sealed,
     sets_of,
-    short_repr,
     stream_key,
     uniforms_at,
     whole,
@@ -42,7 +42,7 @@ __all__ = ["Chosen", "Decisions", "Policy", "in_holdout", "load_policy", "policy
 __all__ += ["save_policy"]
 
 
-class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+class Decisions(Displayed, msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What a policy decided, read-only; for one set the fields lack the axis n."""
 
     #: (n,) index of the chosen arm in its set.
@@ -54,8 +54,6 @@ class Decisions(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     policy_id: str
     #: (n, 2) the keys of the ids, as :func:`rareswitch.core.rng.id_keys` makes them, read-only.
     ids: KeyArray
-
-    __repr__ = short_repr
 
     def upto(self, count: int) -> Self:
         """The first ``count`` of these decisions."""
@@ -78,8 +76,8 @@ class Chosen(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 @codec.kind("policy")
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Policy:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Policy(Displayed):
     """A frozen function from a context set to probabilities over its arms. It never learns.
 
     Examples
@@ -108,8 +106,6 @@ class Policy:
     min_propensity: MinPropensity | None = None
     #: The share of ids that keeps the arm that the caller names, whatever is learned; None: there is none.
     holdout: float | None = field(default=None, metadata={"sparse": True})
-
-    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         dim, edition = whole("dim", self.dim), whole("edition", self.edition, low=0)

@@ -46,7 +46,7 @@ from rareswitch.lanes import (
 )
 
 __all__ = ["Baseline", "Blend", "Elimination", "FittedSampler", "Layered", "Optimistic", "PosteriorDraws"]
-__all__ += ["widest_intervals"]
+__all__ += ["samplers_in", "widest_intervals"]
 
 
 @compiled

@@ -11,4 +11,5 @@ from rareswitch.report.figures import *
 from rareswitch.report.html import *
 from rareswitch.report.plan_text import *
 from rareswitch.report.progress import *
+from rareswitch.report.rows import *
 from rareswitch.report.text import *

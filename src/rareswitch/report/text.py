@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from functools import singledispatch
 
+from rareswitch.core import Displayed
 from rareswitch.errors import several
 from rareswitch.planning import (
     Due,
@@ -28,7 +29,7 @@ WIDTH = 80
 @singledispatch
 def as_text(report: object, *, cli: bool = False) -> str:
     """A report as text; with ``cli``, options stand in place of Python's parameters."""
-    return str(report)
+    return repr(report) if isinstance(report, Displayed) else str(report)
 
 
 def parameter(name: str, value: str = "", *, cli: bool) -> str:

@@ -1,13 +1,27 @@
-"""Pictures of runs."""
+"""Pictures of runs, and what notebooks show of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rareswitch.lab.report.runs import Group, Ratio, grouped, ratios
+from rareswitch.errors import several
+from rareswitch.lab.collaborate import Collaboration
+from rareswitch.lab.report.runs import Group, Ratio, collaborative_table, grouped, meetings_table, ratios, run_table
 from rareswitch.lab.simulate import Run
-from rareswitch.report import WIDTH, figure, headline, name_points, plain_ticks, series_colors
+from rareswitch.lab.sweep import Sweep
+from rareswitch.report import (
+    WIDTH,
+    ResultRows,
+    as_text,
+    draw,
+    figure,
+    headline,
+    name_points,
+    plain_ticks,
+    rows_of,
+    series_colors,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,3 +135,72 @@ def _draw_survivors(panel: "Axes", groups: list[Group], colors: Mapping[str, str
     panel.set(xlabel="batch", ylabel="arms left (mean)")
     panel.locator_params(axis="x", integer=True)
     headline(panel, "arms that elimination leaves")
+
+
+@as_text.register
+def run_text(run: Run, *, cli: bool = False) -> str:
+    """A run in a line."""
+    policies = several(run.policies, "policy")
+    return f"{run.learner} in {run.world}, {run.horizon:,} decisions, {policies}: regret {run.regret:,.1f}."
+
+
+@as_text.register
+def sweep_text(sweep: Sweep, *, cli: bool = False) -> str:
+    """The table of its runs."""
+    return run_table(sweep.runs)
+
+
+@as_text.register
+def collaboration_text(collaboration: Collaboration, *, cli: bool = False) -> str:
+    """The run, and its rounds of communication."""
+    return f"{collaborative_table([collaboration])}\n\n{meetings_table(collaboration)}"
+
+
+@rows_of.register
+def run_rows(run: Run) -> ResultRows:
+    """A row for each batch; of a run that updates at every step, for each of some numbers of decisions."""
+    few = 0 < len(run.batch_ends) <= MANY
+    ends = run.batch_ends if few else run.times[:: -max(1, len(run.times) // 10)][::-1]
+    regrets = np.interp(ends, run.times, run.regrets)
+    columns = enumerate(zip(ends.tolist(), np.diff(regrets, prepend=0.0).tolist(), regrets.tolist(), strict=True), 1)
+    rows = [
+        {**({"policy": k} if few else {}), "decisions in all": end, "regret": lost, "regret in all": total}
+        for k, (end, lost, total) in columns
+    ]
+    return ResultRows(rows=rows, drawn="regret")
+
+
+@rows_of.register
+def sweep_rows(sweep: Sweep) -> ResultRows:
+    """A row for each run."""
+    names = ("learner", "world", "horizon", "seed", "policies", "regret", "linear_regret", "seconds")
+    lead = f"{several(len(sweep.runs), 'run')}, {sweep.resumed:,} of them from the file."
+    return ResultRows(
+        rows=[{name: getattr(run, name) for name in names} for run in sweep.runs], drawn="regret", lead=lead
+    )
+
+
+@rows_of.register
+def collaboration_rows(collaboration: Collaboration) -> ResultRows:
+    """A row for each round of communication."""
+    names = ("start", "stop", "longest", "received", "sent")
+    rows = [{name: getattr(meeting, name) for name in names} for meeting in collaboration.meetings]
+    return ResultRows(rows=rows, drawn="longest", lead=as_text(collaboration.run))
+
+
+@draw.register
+def draw_run(run: Run) -> Any:
+    """As in a sweep."""
+    return draw_runs([run])
+
+
+@draw.register
+def draw_sweep(sweep: Sweep) -> Any:
+    """All of its runs."""
+    return draw_runs(sweep.runs)
+
+
+@draw.register
+def draw_collaboration(collaboration: Collaboration) -> Any:
+    """The run of all agents together."""
+    return draw_runs([collaboration.run])
