@@ -94,22 +94,27 @@ def one_key(id: object) -> tuple[int, int]:  # noqa: A002
                 data = id.encode()
             except UnicodeEncodeError:
                 raise ParameterError(
-                    f"a string id must be valid Unicode; got {_shown(id)}, a lone surrogate. Pass a hash of its bytes."
+                    f"a string id must be valid Unicode; got {_shown(id)}, a lone surrogate. Pass a hash of its bytes.",
+                    parameter="id",
                 ) from None
             if len(data) <= LONGEST:
                 digest = int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "little")
                 return digest & 0xFFFFFFFFFFFFFFFF, digest >> 64 | _BEYOND
         remedy = "a shorter name of the decision, or a hash of this one" if id else "the decision's own name or number"
         raise ParameterError(
-            f"a string id must have 1 to {LONGEST} bytes; got {len(id)} characters, {_shown(id)}. Pass {remedy}."
+            f"a string id must have 1 to {LONGEST} bytes; got {len(id)} characters, {_shown(id)}. Pass {remedy}.",
+            parameter="id",
         )
     if isinstance(id, (int, np.integer)) and not isinstance(id, bool):
         if 0 <= id < _BEYOND:  # of another type than int
             return int(id), 0
-        raise ParameterError(f"a number as id must be at least 0 and below 2^63; got {_shown(id)}. Pass str(id).")
+        raise ParameterError(
+            f"a number as id must be at least 0 and below 2^63; got {_shown(id)}. Pass str(id).", parameter="id"
+        )
     remedy = "the decision's own name or number" if id is None else "str(id), or id.decode() where it is bytes"
     raise ParameterError(
-        f"an id must be a whole number or a string; got {type(id).__name__} {_shown(id)}. Pass {remedy}."
+        f"an id must be a whole number or a string; got {type(id).__name__} {_shown(id)}. Pass {remedy}.",
+        parameter="id",
     )
 
 

@@ -7,16 +7,16 @@ import math
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from starlette.applications import Starlette
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
 from starlette.routing import Route as HttpRoute
+from starlette.routing import Router
 
 from rareswitch.core import plain_number
 from rareswitch.errors import (
@@ -225,22 +225,28 @@ class Endpoint:
         too_long = f"the body must be at most {limits.body:,} bytes. Send fewer requests at once."
         if not length.isdecimal() or int(length) > limits.body:
             raise HttpError(413, too_long, {"connection": "close"})
-        parts, size = list[bytes](), 0
+        parts, size, task = list[bytes](), 0, asyncio.current_task()
+        assert task is not None
+        limit = asyncio.get_running_loop().call_later(limits.receive, task.cancel)  # asyncio.timeout takes far longer
         try:
-            async with asyncio.timeout(limits.receive):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise HttpError(400, "the body ended before it was whole.")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > limits.body:
-                        raise HttpError(413, too_long, {"connection": "close"})
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise HttpError(400, "the body ended before it was whole.")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limits.body:
+                    raise HttpError(413, too_long, {"connection": "close"})
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+        except asyncio.CancelledError:
+            if limit.when() > asyncio.get_running_loop().time():  # by another
+                raise
+            task.uncancel()
             text = f"the body must come within {limits.receive:g} seconds."
             raise HttpError(408, text, {"connection": "close"}) from None
+        finally:
+            limit.cancel()
 
     def _refused(self, error: Exception, call: Call) -> Response:
         return refusal(error, call, self.route.refuses)
@@ -363,28 +369,45 @@ def log(event: str, **facts: Any) -> None:
 
 
 def _write_lines() -> None:
-    sys.stdout.buffer.write(b"\n".join([*_lines, b""]))
-    sys.stdout.buffer.flush()
+    lines = b"\n".join([*_lines, b""])
     _lines.clear()
+    with suppress(OSError):  # a log that cannot be written stops nobody
+        sys.stdout.buffer.write(lines)
+        sys.stdout.buffer.flush()
 
 
-def make_app(service: Service, routes: Sequence[Route]) -> Starlette:
+class Methods:
+    """Answers the requests of a path, by the endpoints of its methods; without any there is nothing at this path."""
+
+    def __init__(self, service: Service, endpoints: Mapping[str, Endpoint]) -> None:
+        self._service, self._endpoints = service, endpoints
+
+    def __call__(self, scope: "AsgiScope", receive: "Receive", send: "Send") -> Awaitable[None]:
+        method = scope["method"]
+        endpoint = self._endpoints.get("GET" if method == "HEAD" else method)
+        return endpoint(scope, receive, send) if endpoint is not None else self._refused(scope, receive, send)
+
+    async def _refused(self, scope: "AsgiScope", receive: "Receive", send: "Send") -> None:
+        error = HttpError(404, "there is nothing at this path. See /docs.")
+        if self._endpoints:
+            allowed = ", ".join([*self._endpoints, *(["HEAD"] if "GET" in self._endpoints else [])])
+            error = HttpError(405, f"this path takes {allowed} alone.", {"allow": allowed})
+        await refusal(error, Call(self._service, Request(scope, receive)))(scope, receive, send)
+
+
+def make_app(service: Service, routes: Sequence[Route]) -> Router:
     """The application: each path has the endpoints of its methods; what is not there is refused in the same form."""
 
-    async def missing(request: Request, error: Exception) -> Response:
-        status = int(getattr(error, "status_code", 404))
-        text = "this path does not take that method." if status == 405 else "there is nothing at this path. See /docs."
-        return refusal(HttpError(status, text), Call(service, request))
-
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> "AsyncIterator[None]":
+    async def lifespan(_: Router) -> "AsyncIterator[None]":
         watching = asyncio.create_task(service.hub.watch())
         yield
         watching.cancel()
         await asyncio.to_thread(service.hub.close)
 
-    entries = [
-        HttpRoute(route.path, (route.endpoint or Endpoint)(service, route), methods=[route.method], name=route.summary)
-        for route in routes
-    ]
-    return Starlette(routes=entries, lifespan=lifespan, exception_handlers={404: missing, 405: missing})
+    paths: dict[str, dict[str, Endpoint]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method] = (route.endpoint or Endpoint)(service, route)
+    entries = [HttpRoute(path, Methods(service, endpoints)) for path, endpoints in paths.items()]
+    # slashes at the end would lead to whatever host was named
+    return Router(entries, lifespan=lifespan, default=Methods(service, {}), redirect_slashes=False)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rareswitch.core import ContextSets
 from rareswitch.errors import ParameterError, RareswitchError
 from rareswitch.experiment import Choice, Request, Requests, read_requests
 from rareswitch.log import write_decisions
@@ -63,22 +64,38 @@ class FrozenPolicy:
         return Request(lambda jobs: None, context, arms, id, baseline, False, None)
 
     def decide_together(self, requests: Sequence[Request]) -> list[Choice | Exception]:
-        """A choice, or an error, for each."""
-        answers: list[Choice | Exception] = []
-        for request in requests:
-            shown = None if request.baseline is None else [request.baseline]
-            try:
-                answers += self._decide(request.context, request.arms, [request.id], shown, request.time, single=True)
-            except RareswitchError as error:
-                answers.append(error)
-        return answers
+        """A choice, or an error, for each; what is asked in the same way is decided at once."""
+        answers: dict[int, Choice | Exception] = {}
+        groups: dict[tuple[bool, bool], list[int]] = {}
+        for at, request in enumerate(requests):
+            groups.setdefault((request.arms is None, request.baseline is None), []).append(at)
+        for group in groups.values():
+            answers |= zip(group, self._answers([requests[at] for at in group]), strict=True)
+        return [answers[at] for at in range(len(requests))]
+
+    def _answers(self, group: Sequence[Request]) -> Sequence[Choice | Exception]:
+        """To requests that all name arms, or none do, and baselines likewise."""
+        first, single, policy = group[0], len(group) == 1, self.policy
+        contexts, arms = first.context, first.arms
+        try:
+            if not single:
+                contexts, arms = (
+                    [each.context for each in group],
+                    None if arms is None else [each.arms for each in group],
+                )
+                contexts = contexts if policy.features is not None else ContextSets.from_ragged(contexts)
+            shown = None if first.baseline is None else [each.baseline for each in group]
+            times = [each.time for each in group]
+            return self._decide(contexts, arms, [each.id for each in group], shown, times, single=single)
+        except Exception as error:
+            return [error] if single else [answer for each in group for answer in self._answers([each])]
 
     def decide_many(
         self, contexts: Any, arms: Any = None, *, ids: Any, baseline: Any = None, deferred: bool = False
     ) -> list[Choice]:
         """Many at once."""
         _refuse_deferred(deferred)
-        return self._decide(contexts, arms, ids, baseline, time.time())
+        return self._decide(contexts, arms, ids, baseline, [time.time()] * len(ids))
 
     def probabilities(self, context: Any, arms: Any = None, *, baseline: Any = None) -> dict[Any, float]:
         """With what probability each arm would be chosen."""
@@ -87,13 +104,13 @@ class FrozenPolicy:
         return batch.probabilities(policy)
 
     def _decide(
-        self, contexts: Any, arms: Any, ids: list[Any], baseline: Any, moment: float, *, single: bool = False
+        self, contexts: Any, arms: Any, ids: list[Any], baseline: Any, times: Sequence[float], *, single: bool = False
     ) -> list[Choice]:
         policy = self.policy  # which another file may take the place of meanwhile
         batch = read_requests(policy.features, policy.dim, contexts, arms, ids=ids, baseline=baseline, single=single)
         decided = batch.decide(policy, self.seed)
         if self._logs:
-            self._note(policy, batch, decided, moment)
+            self._note(policy, batch, decided, times)
         places, propensities = decided.arms.reshape(-1).tolist(), decided.propensities.reshape(-1).tolist()
         return [
             Choice(
@@ -107,8 +124,8 @@ class FrozenPolicy:
             for at, arm_index in enumerate(places)
         ]
 
-    def _note(self, policy: Policy, batch: Requests, decided: Decisions, moment: float) -> None:
-        rows = batch.rows(decided, version=1, context_sample_rate=1.0, times=moment)
+    def _note(self, policy: Policy, batch: Requests, decided: Decisions, times: Sequence[float]) -> None:
+        rows = batch.rows(decided, version=1, context_sample_rate=1.0, times=times)
         with self._lock:
             self._rows += [(policy.id, row) for row in rows]
 
@@ -130,6 +147,8 @@ def _refuse_deferred(deferred: bool) -> None:
 class EdgeHub(Hub):
     """The one policy of a server at the edge, which takes new files while it serves."""
 
+    blocks = False
+
     def __init__(self, frozen: FrozenPolicy, folder: str | Path | None = None) -> None:
         super().__init__("")
         self.frozen, self._folder = frozen, None if folder is None else Path(folder)
@@ -146,13 +165,6 @@ class EdgeHub(Hub):
                 f"this server decides for {self.frozen.name!r:.100} alone.", parameter="name", given=name
             )
         return self.frozen
-
-    async def decide(self, trial: Any, request: Request) -> Choice:
-        """A decision, made at once: nothing has to be waited for."""
-        (answer,) = self.frozen.decide_together([request])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
     async def watch(self) -> None:
         """Look for new files, and write parts of the log, until it is cancelled."""

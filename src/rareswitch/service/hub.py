@@ -39,15 +39,21 @@ class MissingError(RareswitchError):
 
 
 class Together(Generic[Item, Answer]):
-    """Hands what many callers ask to one blocking call at a time, in a thread of its own.
+    """Hands what many callers ask to one call at a time: one that ``blocks`` in a thread of its own.
 
     What comes while a call runs is handed over together, so that a commit is shared. Nothing waits for others to come.
     """
 
-    def __init__(self, call: Callable[[list[Item]], Sequence[Answer | Exception]], *, most: int = MOST_WAITING) -> None:
+    def __init__(
+        self,
+        call: Callable[[list[Item]], Sequence[Answer | Exception]],
+        *,
+        most: int = MOST_WAITING,
+        blocks: bool = True,
+    ) -> None:
         self._call, self._most = call, most
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rareswitch-decide")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rareswitch-decide") if blocks else None
         self._task: asyncio.Task[None] | None = None
 
     async def ask(self, item: Item) -> Answer:
@@ -59,30 +65,37 @@ class Together(Generic[Item, Answer]):
         self._waiting.append((item, future))
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._carry_out())
-        return await asyncio.shield(future)
+        return await future
 
     async def _carry_out(self) -> None:
         loop = asyncio.get_running_loop()
         while self._waiting:
             asked, self._waiting = self._waiting, []
+            items = [item for item, _ in asked]
             try:
-                answers = await loop.run_in_executor(self._thread, self._call, [item for item, _ in asked])
+                thread = self._thread
+                answers = self._call(items) if thread is None else await loop.run_in_executor(thread, self._call, items)
             except Exception as error:
                 answers = [error] * len(asked)
             for (_, future), answer in zip(asked, answers, strict=True):
+                if future.done():  # its caller has gone
+                    continue
                 if isinstance(answer, Exception):
                     future.set_exception(answer)
-                    future.exception()  # its caller may have gone
                 else:
                     future.set_result(answer)
 
     def close(self) -> None:
         """Wait for what was begun."""
-        self._thread.shutdown()
+        if self._thread is not None:
+            self._thread.shutdown()
 
 
 class Hub:
     """The experiments of a store."""
+
+    #: Whether a decision waits for something, such as a disk.
+    blocks = True
 
     def __init__(self, url: str, *, key: Key | None = None) -> None:
         self.url, self.key = url, key
@@ -122,7 +135,7 @@ class Hub:
     async def decide(self, trial: Experiment, request: Request) -> Choice:
         """A decision, kept together with those of others."""
         if trial.name not in self._together:
-            self._together[trial.name] = Together(trial.decide_together)
+            self._together[trial.name] = Together(trial.decide_together, blocks=self.blocks)
         return await self._together[trial.name].ask(request)
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.applications import Starlette
+from starlette.routing import Router
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rareswitch.errors import FileFormatError, ParameterError
@@ -174,20 +174,20 @@ def service_of(settings: ServerSettings, hub: Hub | None = None) -> Service:
     )
 
 
-def application(service: Service) -> Starlette:
+def application(service: Service) -> Router:
     """All routes of a service."""
     if isinstance(service.hub, EdgeHub):
         return make_app(service, (*EDGE_ROUTES, *pages(EDGE_ROUTES)))
     return make_app(service, (*ALL_ROUTES, *pages(ALL_ROUTES), *Page().routes))
 
 
-def worker() -> Starlette:
+def worker() -> Router:
     """The application of one of several processes, which read the settings of the first from its environment."""
     _log_lines()
     return application(service_of(msgspec.json.decode(os.environ[_SETTINGS], type=ServerSettings)))
 
 
-def serve(settings: ServerSettings, app: Starlette | None = None, *, quiet: bool = False) -> None:
+def serve(settings: ServerSettings, app: Router | None = None, *, quiet: bool = False) -> None:
     """Serve until SIGTERM or Ctrl-C; what was begun by then is finished. With ``quiet`` no requests are logged."""
     if not quiet:
         _log_lines()

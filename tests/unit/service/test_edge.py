@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rareswitch
-from rareswitch.errors import FileFormatError, ParameterError
+from rareswitch.errors import FileFormatError, ParameterError, RecordError
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
 from rareswitch.log import import_parts
@@ -72,6 +72,17 @@ def test_decisions_are_those_of_the_experiment_and_come_back_as_parts(trial: Exp
         choice = trial.decide(ONE["context"], ONE["arms"], id=answer["id"])  # type: ignore[arg-type]
         assert (choice.arm, choice.propensity, choice.repeated) == (answer["arm"], answer["propensity"], True)
     assert all(trial.audit(name).matches for name in columns["ids"])
+
+
+def test_what_is_asked_at_once_is_decided_as_alone(trial: Experiment, tmp_path: Path) -> None:
+    frozen = FrozenPolicy(tmp_path / "p.policy", name="spring", seed=7)
+    wrong: list[dict[str, Any]] = [{"age": "old", "device": "ios"}, {"age": 31, "device": ["ios"]}]
+    records: list[dict[str, Any]] = [*RECORDS[:6], *wrong]
+    asked = [frozen.request(r, ["red", "blue"][: 2 - k % 2], id=f"r{k}") for k, r in enumerate(records)]
+    asked += [asked[0], frozen.request(RECORDS[0], id="named")]
+    together, alone = frozen.decide_together(asked), [frozen.decide_together([each])[0] for each in asked]
+    assert [*map(str, together)] == [*map(str, alone)]
+    assert [isinstance(answer, RecordError) for answer in together] == [False] * 6 + [True] * 2 + [False] * 2
 
 
 def test_a_new_file_is_taken_if_it_is_whole_and_signed(tmp_path: Path) -> None:

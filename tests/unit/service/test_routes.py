@@ -1,7 +1,11 @@
 """The verbs of experiments over HTTP, and who may use them."""
 
 import asyncio
+import errno
 import io
+import json
+import logging
+import sys
 import time
 import zipfile
 from collections.abc import Callable
@@ -278,6 +282,34 @@ def test_what_cannot_be_read_is_refused(
     object.__setattr__(service, "limits", Limits(body=4000))
     answer = ask("POST", path, body, headers=more)
     assert (answer.status_code, answer.json()["error"]["parameter"]) == (status, "name" if "none" in path else None)
+
+
+def test_a_path_says_which_methods_it_takes(ask: Ask) -> None:
+    assert ask("PUT", "/v1/experiments", {}).headers["allow"] == "GET, POST, HEAD"
+    assert ask("HEAD", "/healthz", token=None).status_code == 200
+    assert ask("GET", f"{SPRING}/", headers={"host": "evil.example"}).status_code == 404  # and is led nowhere
+
+
+def test_a_log_that_cannot_be_written_stops_nobody(
+    ask: Ask, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "rareswitch.service")
+    with monkeypatch.context() as full:
+        full.setattr(sys, "stdout", FullFile())
+        assert ask("GET", "/healthz").status_code == 200
+    assert ask("GET", "/readyz").status_code == 200
+    assert [json.loads(line)["route"] for line in capsys.readouterr().out.splitlines()] == ["GET /readyz"]
+
+
+class FullFile:
+    """Of a disk that has no room."""
+
+    @property
+    def buffer(self) -> "FullFile":
+        return self
+
+    def write(self, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
 
 
 def test_a_body_that_does_not_come_is_given_up(service: Service) -> None:
