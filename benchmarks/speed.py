@@ -6,6 +6,7 @@ thread. Stores are on the disk of temporary files, which TMPDIR chooses.
 
 import asyncio
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import count as counter
@@ -23,6 +24,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import msgspec
 import numpy as np
 
 import rareswitch
@@ -51,8 +53,10 @@ from rareswitch.lab.rivals import InverseGap
 from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, make_learner
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws, save_policy
-from rareswitch.service import Hub, Security, Service, Tokens, application
+from rareswitch.service import MSGPACK, Hub, Security, Service, Tokens, application
+from reference.load import MARK, Load, Outcome, request
 from reference.postgres import database, server
+from reference.served import Server, serving
 from yardsticks import NumpyLinUCB, batched_numpy, clarabel, open_loop_frank_wolfe
 
 DIM = 20
@@ -655,6 +659,134 @@ async def _page_seconds(url: str, visitor: dict[str, Any], arms: list[str]) -> t
     return first, changed, unchanged
 
 
+#: Parses a body of JSON and sends it back, and does nothing else.
+BARE = """
+import sys
+import msgspec, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+async def echo(request):
+    return Response(msgspec.json.encode(msgspec.json.decode(await request.body())), media_type="application/json")
+
+async def alive(request):
+    return Response()
+
+app = Starlette(routes=[Route("/healthz", alive), Route("/{rest:path}", echo, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[2]), http="httptools", ws="none", access_log=False, log_level="warning")
+"""
+
+
+class Served:
+    """A server, what it is asked, and the rates at which it answered."""
+
+    def __init__(self, server: Server, path: str, bodies: Sequence[bytes], token: str = "", **media: str) -> None:
+        sent = [request(server.port, path, body, token=token, **media) for body in bodies]
+        self.server, self._scripts, self._first = server, [[one] for one in sent], 0
+        #: Of each round requests a second, and processor time of the server for each.
+        self.rates, self.costs = list[float](), list[float]()
+
+    def load(self, connections: int, seconds: float, rate: float | None = None) -> Outcome:
+        """Ask under ids that are new."""
+        self._first += 10**6
+        chosen: dict[str, Any] = {"connections": connections, "seconds": seconds, "rate": rate, "first": self._first}
+        return Load(port=self.server.port, scripts=self._scripts, **chosen).run()
+
+    def round(self, connections: int, seconds: float) -> None:
+        """Ask as fast as it answers."""
+        before = self.server.processor_seconds()
+        outcome = self.load(connections, seconds)
+        if outcome.errors:
+            raise RuntimeError(f"{self.server.url} failed: {outcome.statuses}, {outcome.unanswered} unanswered")
+        self.rates.append(outcome.rate)
+        self.costs.append(1e6 * (self.server.processor_seconds() - before) / outcome.begun)
+
+
+def against_bare(
+    what: str, ours: Served, bare: Served, connections: int, least: float, setup: Setup, more: str = ""
+) -> Row:
+    """Rates of two servers in turn, after a round that is not counted."""
+    for _ in range(setup.pick(7, 1) + 1):
+        for asked in (ours, bare):
+            asked.round(connections, setup.pick(2.0, 0.5))
+    rates, costs = np.array([ours.rates, bare.rates])[:, 1:], np.array([ours.costs, bare.costs])[:, 1:]
+    rate, plain = np.median(rates, axis=1)
+    cost, least_cost = np.median(costs, axis=1)
+    ratio = float(np.median(rates[0] / rates[1]))
+    return Row(
+        what=f"{what}, {connections} connections, against a route that parses and echoes the same body",
+        measured=f"{rate:,.0f} a second against {plain:,.0f}; processor time {cost:.0f} µs against {least_cost:.0f} µs"
+        + more,
+        ratio=f"{ratio:.2f}",
+        must=(f"at least {least:.2f}", ratio >= least),
+    )
+
+
+def service(setup: Setup) -> Iterator[Row]:
+    """Requests a second on loopback, asked by another process, beside a route that only parses and echoes."""
+    sample, asked = requests(500, 4), requests(50, 1)
+    features = Features.fit([user for user, _ in sample], arms=[offer for _, offer in sample])
+    bodies = [json.dumps({"id": MARK.decode(), "context": user, "arms": arms}).encode() for user, arms in asked]
+    path, alone = "/v1/experiments/policy/decide", foresight(DIM)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        save_policy(foresight(features.dim, features), folder / "records.policy")
+        save_policy(alone, folder / "vectors.policy")
+        settings: dict[str, Any] = {"features": features, "context_sample_rate": 0.01, "horizon": 10**6}
+        rareswitch.create(f"sqlite:///{folder}/trial.db", "policy", **settings).close()
+
+        def served(file: str, *options: str) -> tuple[Server, str]:
+            token = Tokens(f"{folder}/{file}.tokens.json").add("load", ["decide"])
+            return stack.enter_context(serving(*options, f"{folder}/{file}", RARESWITCH_SEED="7")), token
+
+        bare = Served(stack.enter_context(serving(command=(sys.executable, "-c", BARE))), path, bodies)
+        process, token = served("records.policy", "--policy")
+        edge = Served(process, path, bodies, token)
+        what = "one decision of 20 arms × 12 fields by a policy file"
+        yield against_bare(what, edge, bare, 16, 0.5, setup)
+        for each, name in ((edge, "by a policy file"), (bare, "of the bare route")):
+            rate = float(np.median(each.rates)) / 2.0
+            outcome = each.load(16, setup.pick(5.0, 1.0), rate)
+            yield Row(what=f"answers {name} at half of its load, {rate:,.0f} a second", measured=within(outcome))
+        process, token = served("trial.db")
+        store = Served(process, path, bodies, token)
+        writes = 200
+        disk = writes / float(np.median(in_turn(setup.pick(5, 1), partial(synced, folder, 300, writes))))
+        more = f"; the disk syncs {disk:,.0f} writes a second"
+        bare = Served(bare.server, path, bodies)
+        yield against_bare("one durable decision in SQLite", store, bare, 64, 1 / 3, setup, more)
+        outcome = store.load(64, setup.pick(60.0, 2.0), 200.0)
+        worst = 1e3 * outcome.latency(0.99)
+        yield Row(
+            what=f"durable decisions in SQLite, 200 a second for {setup.pick(60, 2)} s",
+            measured=f"{within(outcome)}; {outcome.errors} errors of {outcome.begun:,}",
+            must=("p99 at most 50 ms, no errors", worst <= 50 and not outcome.errors),
+        )
+        vectors, ids = drawn(64, 50, DIM), list(range(64))
+        body = msgspec.msgpack.encode({"ids": ids, "vectors": vectors.astype("<f8").tobytes(), "dim": DIM})
+        process, token = served("vectors.policy", "--policy")
+        many = Served(process, f"{path}-many", [body], token, media=MSGPACK)
+        seconds = list[list[float]]()
+        for _ in range(setup.pick(7, 1) + 1):
+            many.round(4, setup.pick(1.0, 0.3))
+            own = in_turn(setup.pick(100, 5), partial(alone.decide, vectors, ids=ids, seed=7))
+            seconds.append([1.0 / many.rates[-1], float(np.median(own))])
+        calls = np.array(seconds[1:])
+        ratio, (call, direct) = float(np.median(calls[:, 1] / calls[:, 0])), np.median(calls, axis=0)
+        yield Row(
+            what=f"64 sets of 50 arms, d = {DIM}, a call, MessagePack, not kept, against decide in process",
+            measured=f"{64 / call:,.0f} decisions a second against {64 / direct:,.0f}",
+            ratio=f"{ratio:.2f}",
+            must=(f"at least {1 / 6:.2f}", ratio >= 1 / 6),
+        )
+
+
+def within(outcome: Outcome) -> str:
+    """How soon answers came."""
+    return f"p50 {1e3 * outcome.latency(0.5):.1f} ms, p99 {1e3 * outcome.latency(0.99):.1f} ms"
+
+
 CASES = {
     "decide": Case(decide, "Decisions one at a time and in batches."),
     "records": Case(records, "Records to decisions, from a policy and through an experiment."),
@@ -665,6 +797,7 @@ CASES = {
     "grown": Case(grown, "What grows with what is stored."),
     "commits": Case(commits, "Durable decisions against bare synced writes, and against a policy alone."),
     "evaluate": Case(evaluate, "An evaluation of 10^6 decisions against plain NumPy."),
+    "service": Case(service, "The service: requests a second beside a route that only parses and echoes."),
     "page": Case(page, "The page of the service: its first answer, and what is new, over 10^5 decisions."),
     "design": Case(design, "Optimal designs: time and quality, against other solvers."),
     "start": Case(start, "How soon commands answer, and the first decision."),

@@ -9,8 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from rareswitch.cli import main
 from rareswitch.errors import ParameterError
 from rareswitch.service import read_settings
 from reference.refusals import raises
+from reference.served import serving
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,47 +35,19 @@ def store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return url
 
 
-@contextmanager
-def serving(store: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], int, str]]:
-    """A process that serves the store, its port and, of the first one, its token."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "rareswitch", "serve", store, "--port", str(port), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            first = process.stdout.readline()
-            token = first.rpartition(" ")[2].strip() if first.startswith("token") else ""
-            assert f":{port}" in (process.stdout.readline() if token else first)
-            end = time.monotonic() + 60
-            while not answers(port):
-                assert time.monotonic() < end
-                time.sleep(0.05)
-            yield process, port, token
-        finally:
-            process.kill()
-
-
-def answers(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 def test_a_decision_is_served_and_the_server_ends_in_order(store: str) -> None:
-    with serving(store) as (process, port, token):
-        base = f"http://127.0.0.1:{port}/v1/experiments/spring"
+    with serving(store) as server:
         body = {"id": "r1", "context": {"age": 30, "device": "web"}, "arms": ["A", "B"]}
-        link = process.stdout.readline().split()[-1]
+        token, described, link = (line.split()[-1] for line in server.lines()[:3])
+        assert (token, described) == (server.token, f"{server.url}/docs")
         with httpx.Client(timeout=60) as browser:
             assert browser.get(link).status_code == 200
-            assert "spring" in browser.get(f"http://127.0.0.1:{port}/").text
-        with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
-            choice = client.post(f"{base}/decide", json=body).json()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == -signal.SIGTERM
-        lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
+            assert "spring" in browser.get(server.url).text
+        with server.client() as client:
+            choice = client.post("/v1/experiments/spring/decide", json=body).json()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == -signal.SIGTERM
+        lines = [json.loads(line) for line in server.lines() if line.startswith("{")]
     assert {"decision": "r1", "version": 1, "status": 200}.items() <= lines[-1].items()
     assert "device" not in str(lines)
     done = subprocess.run(
@@ -90,14 +61,14 @@ def test_a_decision_is_served_and_the_server_ends_in_order(store: str) -> None:
 
 def test_the_examples_of_the_page_run_as_written(store: str) -> None:
     blocks = re.findall(r"```(sh|python)\n(.*?)```", (ROOT / "docs/how-to/service.md").read_text(), flags=re.DOTALL)
-    with serving(store) as (_, port, token):
+    with serving(store) as server:
         for language, text in blocks:
-            code = text.replace("8700", str(port))
+            code = text.replace("8700", str(server.port))
             if language == "python":
-                exec(code, {"token": token})
+                exec(code, {"token": server.token})
             elif "curl" in code:
-                script = code.replace("curl -s", "curl -sf")
-                done = subprocess.run(["bash", "-ec", script], env=os.environ | {"TOKEN": token}, capture_output=True)
+                script, variables = code.replace("curl -s", "curl -sf"), os.environ | {"TOKEN": server.token}
+                done = subprocess.run(["bash", "-ec", script], env=variables, capture_output=True)
                 assert done.returncode == 0, done
     with rareswitch.open(f"sqlite:///{store}", "spring") as trial:
         assert trial.audit("r1").matches
@@ -106,15 +77,15 @@ def test_the_examples_of_the_page_run_as_written(store: str) -> None:
 
 def test_two_servers_and_a_command_share_a_file(store: str) -> None:
     """Ids asked of both have one answer, and what each acknowledged is there."""
-    with serving(store) as (_, first, token), serving(store) as (_, second, _):
-        ports, arms = (first, second), dict[tuple[int, int], str]()
+    with serving(store) as first, serving(store) as second:
+        servers, arms = (first, second), dict[tuple[int, int], str]()
 
         def decide(at: int) -> None:
-            with httpx.Client(headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
+            with servers[at].client(first.token) as client:
                 for k in range(40):
                     body = {"id": k, "context": {"age": 20 + k, "device": "web"}, "arms": ["A", "B"]}
-                    url = f"http://127.0.0.1:{ports[at]}/v1/experiments/spring/decide"
-                    arms[at, k] = client.post(url, json=body).raise_for_status().json()["arm"]
+                    answer = client.post("/v1/experiments/spring/decide", json=body)
+                    arms[at, k] = answer.raise_for_status().json()["arm"]
 
         threads = [threading.Thread(target=decide, args=(at,)) for at in (0, 1)]
         for thread in threads:
@@ -194,29 +165,18 @@ def test_tokens_are_made_listed_and_revoked(store: str, capsys: pytest.CaptureFi
 
 
 def test_the_demo_lives_and_ends_with_a_key(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "rareswitch", "serve", "--demo", "--port", str(port)]
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, **pipes) as process:
-        try:
-            lines = [process.stdout.readline() for _ in range(2)]
-            end = time.monotonic() + 60
-            while not answers(port):
+    errors = tmp_path / "errors"
+    (tmp_path / "own").mkdir()
+    with serving("--demo", errors=errors, TMPDIR=str(tmp_path / "own")) as server:
+        with httpx.Client(timeout=60) as browser:
+            assert browser.get(server.lines()[1].split()[-1]).status_code == 200
+            seen, end = set[str](), time.monotonic() + 60
+            while len(seen) < 2:
                 assert time.monotonic() < end
-                time.sleep(0.05)
-            with httpx.Client(timeout=60) as browser:
-                assert browser.get(lines[1].split()[-1]).status_code == 200
-                seen = set[str]()
-                while len(seen) < 2:
-                    assert time.monotonic() < end
-                    time.sleep(0.2)
-                    page = browser.get(f"http://127.0.0.1:{port}/experiments/campaign").text
-                    seen |= {text for text in re.findall(r"<dd>([\d,]+)</dd>", page)[:1] if text != "0"}
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert "Traceback" not in errors
-    assert [*tmp_path.iterdir()] == []
+                time.sleep(0.2)
+                page = browser.get(f"{server.url}/experiments/campaign").text
+                seen |= {text for text in re.findall(r"<dd>([\d,]+)</dd>", page)[:1] if text != "0"}
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(60)
+    assert "Traceback" not in errors.read_text()
+    assert [*(tmp_path / "own").iterdir()] == []
