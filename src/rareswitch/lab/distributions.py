@@ -146,7 +146,7 @@ class Counterexample:
     Y_1 = {e_1} has mass 1/(dγ); Y_i = {√(1-ε²)·e_i + ε·e_1, e_i} share the rest, ε = √(d/γ). A sample of γ sets
     contains Y_1 with probability about 1/d, and then shows it d times too often. The policy of the paper's argument,
     which plays e_i in Y_i, has V = 2d on such a sample and d² + d - 1 on the distribution (80 and 1,639 at d = 40). It
-    is written by hand: Algorithm 2 is not misled, because half of its play is G-optimal and explores e_1.
+    is written by hand: Algorithm 2 is not misled, as it plays either arm of Y_i in some of its stages.
 
     >>> sets = Counterexample(dim=4, sample=1000).draw(5, seed=1)
     >>> sets.contexts.shape, bool(sets.available[:, 1].all())

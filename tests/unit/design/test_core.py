@@ -72,7 +72,7 @@ def test_the_counterexample_misleads_the_policy_of_the_papers_argument(dim: int,
 @pytest.mark.parametrize("form", ["argmax", "softmax"])
 @pytest.mark.parametrize(("dim", "sample"), [(10, 100), (12, 122)])
 def test_algorithm_2_is_not_misled_by_the_counterexample(dim: int, sample: int, form: Form) -> None:
-    """Half of its play is G-optimal, which explores e_1 in every set: V stays at d without any core."""
+    """Its stages, and its G-optimal half, play either arm of Y_i, and one shows e_1: V stays at d without a core."""
     seen, whole = unlucky_and_true(dim, sample)
     naive = staged_design(seen.contexts, seen.available, regularization=LAM, form=form)
     assert dim <= variation_of(naive.policy, whole) <= 1.05 * dim

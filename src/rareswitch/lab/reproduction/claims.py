@@ -3,10 +3,9 @@
 import math
 import operator
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, TypeVar, get_args
 
 from msgspec.structs import force_setattr
@@ -189,15 +188,16 @@ def judge_claim(claim: Claim, effort: Effort) -> Outcome:
     )
 
 
-at_most = partial(Finding, relation="≤")
-at_least = partial(Finding, relation="≥")
-none_of = partial(Finding, relation="=", limit=0.0)
+def at_most(what: str, value: float, limit: float) -> Finding:
+    """A value with an upper limit."""
+    return Finding(what=what, value=value, relation="≤", limit=limit)
 
 
-def worst_of(values: Sequence[float]) -> float:
-    """The largest, and not a number where one of them is none.
+def at_least(what: str, value: float, limit: float) -> Finding:
+    """A value with a lower limit."""
+    return Finding(what=what, value=value, relation="≥", limit=limit)
 
-    >>> worst_of([1.0, math.nan, 0.5])
-    nan
-    """
-    return math.nan if any(math.isnan(value) for value in values) else max(values)
+
+def exactly(what: str, value: float, limit: float = 0.0) -> Finding:
+    """A count that must be that, none by default."""
+    return Finding(what=what, value=value, relation="=", limit=limit)
