@@ -25,8 +25,8 @@ OWN = ("dim", "arms", "horizon", "noise", "seed")
 METHODS = ("certified", "mixed-argmax", "mixed-softmax", "core")
 #: Sizes of the sets that ``design`` draws from a world by default.
 DRAWN = {"sets": 1000, "dim": 10, "arms": 20}
-#: Days of the demo.
-DAYS = 56
+#: Days of the demo, and its seed.
+DAYS, SEED = 56, 3
 WORLD: OptionKind = {"default": "gaussian", "help": "see rareswitch worlds (default gaussian)"}
 LEARNER: OptionKind = {"default": "foresight", "help": "see rareswitch learners (default foresight)"}
 
@@ -129,7 +129,7 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
     Clicks are late or lost, and seven updates are made. The regret is compared with that of full adaptivity and that of
     never updating.
     """
-    add_options(parser, plot={}, quiet={})
+    add_options(parser, plot={}, quiet={}, seed={"default": SEED, "help": f"of the visitors (default {SEED})"})
     parser.add_argument("--days", type=int, default=DAYS, help=argparse.SUPPRESS)
 
 

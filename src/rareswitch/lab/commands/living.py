@@ -8,8 +8,9 @@ from contextlib import suppress
 from datetime import timedelta
 from tempfile import TemporaryDirectory
 
+from rareswitch.cli.laboratory import SEED
 from rareswitch.experiment import Experiment, Rewards, create
-from rareswitch.lab.commands.users import DELAY, MISSING, POLICIES, RATE, REPEATED, SEED, START, demo_world
+from rareswitch.lab.commands.users import DELAY, MISSING, POLICIES, RATE, REPEATED, START, demo_world
 from rareswitch.lab.traffic import Traffic, play
 from rareswitch.lab.worlds import RecordWorld
 from rareswitch.service import Hub, application, login_path, read_settings, serve, service_of

@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rareswitch.lab
 from rareswitch.cli import main
 from rareswitch.lab import load_runs
 from rareswitch.learner import LEARNERS, takes
@@ -71,6 +73,22 @@ def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.Cap
     assert int(rows["best times"][2]) > 1
     assert "This takes about a minute." in out
     assert is_png(tmp_path / "demo.png")
+    facts = json.loads((Path(rareswitch.lab.__file__).parent / "headline.json").read_text())
+    assert f"lose {facts['best']} times" in out
+    assert f"{facts['weekly']} times every week" in out
+    assert re.search(r"with seed 3, in \d+ s", out)
+    *_, last = out.splitlines()
+    command = re.fullmatch(r"Next, how many policies you need: \S+ (plan .*)", last)[1].split()
+    assert main(command) == 0
+    assert "Recommended:" in capsys.readouterr().out
+
+
+def test_the_demo_has_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    regrets = []
+    for seed in "3", "4":
+        assert main(["demo", "--days", "1", "--seed", seed, "--json"]) == 0
+        regrets.append([row["regret"] for row in json.loads(capsys.readouterr().out)])
+    assert regrets[0] != regrets[1]
 
 
 def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
