@@ -277,15 +277,39 @@ def write(path: Path, title: str, entry: Mapping[str, Any]) -> None:
     """Put a case in the place of what the file has of it, and render its page, of our files in docs/evidence."""
     entries = kept(path) | {entry["case"]: dict(entry)}
     path.write_text("".join(json.dumps(part, ensure_ascii=False) + "\n" for part in entries.values()), encoding="utf-8")
-    page = EVIDENCE / f"{path.stem}.md" if path.resolve().parent == HERE else path.with_suffix(".md")
-    page.write_text(as_markdown(title, entries.values()), encoding="utf-8")
-    if page.parent == EVIDENCE:
-        HEADLINE.write_text(headline(), encoding="utf-8")
+    if path.resolve().parent == HERE:
+        render()
+    else:
+        path.with_suffix(".md").write_text(as_markdown(title, entries.values()), encoding="utf-8")
 
 
 def pages() -> dict[str, str]:
-    """The pages of the result files that are kept here, by their names."""
-    return {f"{path.stem}.md": as_markdown(path.stem.title(), kept(path).values()) for path in HERE.glob("*.jsonl")}
+    """The pages of the result files that are kept here, by their names, and that of all rows that miss their aim."""
+    files = {path.stem: kept(path) for path in sorted(HERE.glob("*.jsonl"))}
+    texts = {f"{name}.md": as_markdown(name.title(), entries.values()) for name, entries in files.items()}
+    return texts | {"misses.md": misses(files)}
+
+
+def misses(files: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """What was measured and does not hold."""
+    lines = ["| where | what | measured | ratio | must be |", "| --- | --- | --- | --- | --- |"]
+    for name, entries in files.items():
+        for case, entry in entries.items():
+            for row in (Row(**row) for row in entry["rows"]):
+                if row.must[1] is False:
+                    cells = (row.what, row.measured, row.ratio, row.must[0])
+                    lines.append(
+                        f"| [{name}]({name}.md#{case}) | {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+                    )
+    about = "Every row of these pages that misses its aim, as `python benchmarks/harness.py` collects them."
+    return "\n".join(["# What misses its aim", "", about, "", *lines, ""])
+
+
+def render() -> None:
+    """Write all pages, and the figures that others say."""
+    for name, text in pages().items():
+        (EVIDENCE / name).write_text(text, encoding="utf-8")
+    HEADLINE.write_text(headline(), encoding="utf-8")
 
 
 def headline() -> str:
@@ -360,6 +384,4 @@ def missing(what: str, reason: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    for name, text in pages().items():
-        (EVIDENCE / name).write_text(text, encoding="utf-8")
-    HEADLINE.write_text(headline(), encoding="utf-8")
+    render()
