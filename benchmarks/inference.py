@@ -882,7 +882,7 @@ def holdouts(setup: Setup) -> Iterator[Row]:
     """How often the lift against a holdout covers, and whether its ids ever changed arm by an update."""
     total: list[list[float]] = []
     for world in ("linear", "a step"):
-        for share in (0.05, 0.2):
+        for share in (0.05, 0.1):
             runs = setup.map(holdout_run, [(world, share, seed) for seed in setup.seeds])
             answered = [run for run in runs if run[0]]
             total += answered

@@ -1,11 +1,12 @@
 """What evaluations and effects say: estimates with intervals, or the reasons why there are none."""
 
-import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rareswitch.core import Displayed
+import msgspec
+
+from rareswitch.core import Displayed, plain_number
 from rareswitch.evaluation.calibration import Calibration
 
 __all__ = ["BatchValue", "Difference", "Effect", "Effects", "Evaluation", "Interval", "Overlap", "Value"]
@@ -17,15 +18,7 @@ class Report(Displayed):
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data, as JSON has it: numbers that are not finite are None."""
-        return dict(_plain(asdict(self)))
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _plain(value) for name, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_plain(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+        return dict(msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain_number)))
 
 
 @dataclass(frozen=True, kw_only=True)

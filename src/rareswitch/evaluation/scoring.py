@@ -118,16 +118,13 @@ class CrossFitted:
 
     def predict(self, log: DecisionLog) -> FloatArray:
         assert log.contexts is not None
-        count, arms, _ = log.contexts.shape
-        flat, half = log.contexts.reshape(count * arms, self.dim), halves(log)
-        rewards = np.empty((count, arms))
+        rewards, half = np.empty(log.available.shape), halves(log)
         for batch in log.present:
             pair = [self._models[batch, side] for side in (0, 1)]
+            theta, levels = np.array([own for own, _ in pair]), np.array([own[-1] + level for own, level in pair])
             at: slice | BoolArray = slice(None) if len(log.batch_names) == 1 else log.batches == batch
-            rows = flat if isinstance(at, slice) or at.all() else log.contexts[at].reshape(-1, self.dim)
-            values = (np.stack([theta[:-1] for theta, _ in pair]) @ rows.T).reshape(2, -1, arms)  # one pass over rows
-            levels = np.array([theta[-1] + level for theta, level in pair])
-            rewards[at] = np.where(half[at, None] == 1, values[1], values[0]) + levels[half[at]][:, None]
+            own = half[at]
+            rewards[at] = np.einsum("nkd,nd->nk", log.contexts[at], theta[own, :-1]) + levels[own, None]
         return rewards
 
     @cached_property

@@ -288,7 +288,10 @@ def test_unsupported_play_makes_the_interval_longer_by_its_share_of_the_range() 
     )
     without, some = (np.tile([(1 - p) / 2, (1 - p) / 2, p], (count, 1)) for p in (0.0, 0.008))
     assert width(log, some) == pytest.approx(0.992 * width(log, without) + 2 * 0.008, rel=0.01)
-    found = evaluate(log, {"it": some})["it"]
+    evaluation = evaluate(log, {"it": some})
+    found, gain = evaluation["it"], evaluation.gains[0].interval
+    # it earns 0.992 of what was earned, which is known to 4 · 0.008 · 0.46/√4000 = 0.0002
+    assert gain.high - gain.low == pytest.approx(2 * 0.008, abs=0.0003)
     assert any("probability 0" in caution for caution in found.cautions)
     assert any("given as probabilities" in caution for caution in found.cautions)
 
