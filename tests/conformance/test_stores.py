@@ -9,6 +9,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from rareswitch.decisions import ArmCodes
 from rareswitch.errors import StoreError
 from rareswitch.store import Marks, Store, open_store
 from rareswitch.store.postgres import PostgresStore
@@ -223,11 +224,12 @@ def test_slices_hold_what_was_offered_where_it_was_kept(store: Store) -> None:
     rows = [decision(number, kept=number % 2 == 0)._replace(baseline=number or None) for number in range(5)]
     store.add_decisions(rows)
     (part,) = store.slices(1, marks_of(store), sums=False)
-    (log, offers), kept = part.read_offers(), rows[::2]
+    (log, where, offers), kept = part.read_offers(ArmCodes()), rows[::2]
     assert log.ids.tolist() == next(part.read()).ids.tolist()
-    assert (offers.rows.tolist(), offers.baselines.tolist()) == ([0, 2, 4], [-1, 2, 4])
-    assert offers.arm_indices.tolist() == [row.arm_index for row in kept]
-    assert (offers.contexts, offers.names) == ([row.contexts for row in kept], [row.names for row in kept])
+    assert (where.tolist(), offers["baselines"].tolist()) == ([0, 2, 4], [-1, 2, 4])
+    assert offers["arm_indices"].tolist() == [row.arm_index for row in kept]
+    sets = [arms[there].tobytes() for arms, there in zip(offers["contexts"], offers["available"], strict=True)]
+    assert sets == [row.contexts for row in kept]
 
 
 def test_exports_go_on_where_they_stopped(store: Store) -> None:

@@ -1,6 +1,7 @@
 """The one table of decisions: what was offered, what was chosen with which probability, and what it earned."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -27,16 +28,18 @@ from rareswitch.core import (
     unmasked,
 )
 from rareswitch.decisions.attribution import deduplicate, in_seconds, known_rewards, outside, row_hashes
-from rareswitch.errors import BatchError, EmptySetError, ParameterError, ShapeError, several
+from rareswitch.errors import BatchError, EmptySetError, FileFormatError, ParameterError, ShapeError, several
 from rareswitch.policy import Decisions, Policy
 
-__all__ = ["CERTAIN", "Column", "DecisionLog", "chosen_arms", "key_order"]
+__all__ = ["CERTAIN", "ArmCodes", "Column", "DecisionLog", "chosen_arms", "key_order"]
 
 N = TypeVar("N", bound=np.generic)
 #: Numbers, one for each decision, None where one is not known.
 Column: TypeAlias = ArrayLike | Sequence[float | None]
 #: The largest propensity: sums of shares may exceed 1 by rounding.
 CERTAIN = 1.0 + 1e-9
+#: Lists of arms that are remembered.
+MOST_LISTS = 1 << 16
 #: Columns with an entry for each decision, and of these the ones with an entry for each of its arms.
 COLUMNS = (
     *("arm_indices", "propensities", "rewards", "ids", "batches", "features", "baselines"),
@@ -437,14 +440,12 @@ class DecisionLog:
             return first
         if len({chunk.batch_names for chunk in chunks}) > 1:
             raise ShapeError("chunks of one source must have the same batch_names.")
-        order: dict[str, int] = {}
-        codes = []
+        known, codes = ArmCodes(), []
         named = all(chunk.codes is not None for chunk in chunks)
         for chunk in chunks if named else ():
             names, own = chunk.arm_codes
-            numbers = np.array([order.setdefault(arm, len(order)) for arm in names])
-            codes.append(np.where(own >= 0, numbers[own], -1))
-        columns: dict[str, Any] = {"arms": tuple(order) if named else None}
+            codes.append(np.where(own >= 0, known.codes(names)[own], -1))
+        columns: dict[str, Any] = {"arms": known.names if named else None}
         for name in (*COLUMNS, *BY_ARM):
             parts = codes if name == "codes" and named else [getattr(chunk, name) for chunk in chunks]
             if all(part is not None for part in parts):
@@ -507,6 +508,41 @@ class DecisionLog:
         if not np.allclose(own, self.propensities, rtol=1e-6, atol=1e-12):
             return self  # another policy decided, or propensities were changed: an evaluation says so
         return replace(self, behavior_probs=probabilities)
+
+
+class ArmCodes:
+    """Numbers the ids of arms as they come; each list of them, a JSON text, is read once."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._lists: dict[str, IntArray] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that came so far."""
+        return tuple(self._codes)
+
+    def codes(self, names: Iterable[str]) -> IntArray:
+        """The numbers of arms."""
+        return np.array([self._codes.setdefault(name, len(self._codes)) for name in names], dtype=np.int64)
+
+    def listed(self, texts: Sequence[str]) -> list[IntArray]:
+        """The numbers of the arms of lists; what is wrong with one is raised as the rule alone."""
+        if len(self._lists) >= MOST_LISTS:
+            self._lists.clear()
+        for text in dict.fromkeys(texts):
+            if text in self._lists:
+                continue
+            try:
+                arms = json.loads(text)
+            except (ValueError, RecursionError):
+                arms = None
+            if not isinstance(arms, list) or not arms or not all(type(arm) in (str, int) for arm in arms):
+                raise FileFormatError("Write the ids of the offered arms as a JSON list.")
+            if len({*map(str, arms)}) < len(arms):
+                raise FileFormatError("Arms that are offered together must have different ids.")
+            self._lists[text] = self.codes(map(str, arms))
+        return [self._lists[text] for text in texts]
 
 
 def _refuse(bad: BoolArray, rule: str, what: Callable[[int], str]) -> None:

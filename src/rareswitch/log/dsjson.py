@@ -7,9 +7,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import ArrayLike
 
-from rareswitch.core import BoolArray, FloatArray, reading
-from rareswitch.decisions import DecisionLog
+from rareswitch.core import BoolArray, reading
+from rareswitch.decisions import ArmCodes, DecisionLog
 from rareswitch.errors import FileFormatError
 from rareswitch.features import Features, Record
 from rareswitch.log.tables import (
@@ -137,9 +138,8 @@ def read_dsjson(
     columns["batch_names"] = tuple(models)
     names = _names(path, decisions, arm)
     if names is not None:
-        order: dict[str, int] = {}
-        codes = [order.setdefault(name, len(order)) for name in names]
-        columns |= {"codes": _spread(codes, available, -1), "arms": tuple(order)}
+        arms = ArmCodes()
+        columns |= {"codes": _spread(arms.codes(names), available, -1), "arms": arms.names}
     if all(decision.probabilities is not None for decision in decisions):
         flat = [probability for decision in decisions for probability in decision.probabilities or ()]
         columns["behavior_probs"] = _spread(flat, available, 0.0)
@@ -358,7 +358,7 @@ def _names(path: str | Path, decisions: Sequence[Decision], arm: str) -> list[st
     return names
 
 
-def _spread(values: Sequence[Any] | FloatArray, available: BoolArray, gap: Any) -> Any:
+def _spread(values: ArrayLike, available: BoolArray, gap: Any) -> Any:
     """Values of all actions, one line after the other, at their places."""
     found = np.full((*available.shape, *np.shape(values)[1:]), gap)
     found[available] = values

@@ -23,12 +23,12 @@ from rareswitch.core import (
     run_shards,
     sample_order,
 )
-from rareswitch.decisions import DecisionLog, deduplicate, row_hashes
+from rareswitch.decisions import ArmCodes, DecisionLog, deduplicate, row_hashes
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError, several
 from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
 from rareswitch.log.parts import COUNTING, ESTIMATED, NEEDED, ONE_ORDER, Block, blocks, open_part
-from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
+from rareswitch.log.source import KeyedSample, prefetched
 from rareswitch.policy import Policy
 
 if TYPE_CHECKING:

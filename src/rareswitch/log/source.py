@@ -1,7 +1,6 @@
 """Where decisions are read from: sources, in chunks, and what their readers share."""
 
-import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Protocol, TypeVar
@@ -16,8 +15,6 @@ from rareswitch.policy import Policy
 __all__ = ["Source", "read_all"]
 
 T = TypeVar("T")
-#: Lists of arms that are remembered.
-MOST_LISTS = 1 << 16
 
 
 class Source(Protocol):
@@ -94,38 +91,3 @@ class KeyedSample:
                 "are there are not a random sample (for example only clicks). Keep the contexts of all decisions, "
                 "or of those that rareswitch.learner.sampled(ids, share) names."
             )
-
-
-class ArmCodes:
-    """Numbers the ids of arms as they come; each list of them, a JSON text, is read once."""
-
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
-        self._lists: dict[str, IntArray] = {}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All that came so far."""
-        return tuple(self._codes)
-
-    def codes(self, names: Iterable[str]) -> IntArray:
-        """The numbers of arms."""
-        return np.array([self._codes.setdefault(name, len(self._codes)) for name in names], dtype=np.int64)
-
-    def listed(self, texts: Sequence[str]) -> list[IntArray]:
-        """The numbers of the arms of lists; what is wrong with one is raised as the rule alone."""
-        if len(self._lists) >= MOST_LISTS:
-            self._lists.clear()
-        for text in dict.fromkeys(texts):
-            if text in self._lists:
-                continue
-            try:
-                arms = json.loads(text)
-            except (ValueError, RecursionError):
-                arms = None
-            if not isinstance(arms, list) or not arms or not all(type(arm) in (str, int) for arm in arms):
-                raise FileFormatError("Write the ids of the offered arms as a JSON list.")
-            if len({*map(str, arms)}) < len(arms):
-                raise FileFormatError("Arms that are offered together must have different ids.")
-            self._lists[text] = self.codes(map(str, arms))
-        return [self._lists[text] for text in texts]

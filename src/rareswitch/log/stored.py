@@ -1,6 +1,5 @@
 """An experiment's store as a source of decisions, read some rows at a time."""
 
-import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -10,14 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rareswitch.core import ContextSets, FloatArray, KeyArray, Sets, key_bytes, keys_of_bytes
-from rareswitch.decisions import DecisionLog
+from rareswitch.core import ContextSets, FloatArray, IntArray, KeyArray, Sets, key_bytes, keys_of_bytes
+from rareswitch.decisions import ArmCodes, DecisionLog
 from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.learner import Learner, Sample
 from rareswitch.log.batch_sums import Learnable, Task
-from rareswitch.log.source import ArmCodes, KeyedSample, prefetched
+from rareswitch.log.source import KeyedSample, prefetched
 from rareswitch.policy import Policy
-from rareswitch.store import OFFERS, Marks, Offers, Slice, Store
+from rareswitch.store import OFFERS, Marks, Slice, Store
 
 __all__ = ["KeptRecord", "StoredLog", "check_newest"]
 
@@ -128,14 +127,15 @@ class StoredLog:
             raise EmptySetError(
                 f"experiment '{self.store.name}' has not decided anything yet: there is nothing to evaluate."
             )
-        arms, sample = ArmCodes(), KeyedSample(len(self.batch_names))
-        for batch, chunk, offers in prefetched(self._read(contexts)):
+        sample = KeyedSample(len(self.batch_names))
+        for batch, chunk, rows, offers in prefetched(self._read(contexts)):
             log = chunk.of_batch(batch, self.batch_names, policies=self.policies).attributed(**self._counting)
-            if offers is not None:
-                sample.check(f"the decisions of {self.store.name}", log.batches, log.ids, offers.rows)
-                if not len(offers.rows):
+            if rows is not None:
+                sample.check(f"the decisions of {self.store.name}", log.batches, log.ids, rows)
+                if not len(rows):
                     continue
-                log = self._with_offers(log.select(offers.rows), offers, arms)
+                log = log.select(rows)
+                log = log.checked(**vars(log) | offers)
             yield log
 
     def records(self, ids: KeyArray) -> list[KeptRecord | None]:
@@ -146,13 +146,14 @@ class StoredLog:
     def _slices(self, version: int, **size: int) -> Sequence[Slice]:
         return self.store.slices(version, self.upto, sums=self._sums, window=self._counting["window"], **size)
 
-    def _read(self, contexts: bool) -> Generator[tuple[int, DecisionLog, Offers | None]]:
-        """The decisions batch by batch, as the store has them."""
+    def _read(self, contexts: bool) -> Generator[tuple[int, DecisionLog, IntArray | None, dict[str, Any]]]:
+        """The decisions batch by batch, as the store has them, and what was offered."""
+        arms = ArmCodes()
         for version, batch in self._batches.items():
             if contexts:
-                yield from ((batch, *part.read_offers()) for part in self._slices(version, size=OFFERS))
+                yield from ((batch, *part.read_offers(arms)) for part in self._slices(version, size=OFFERS))
             else:
-                yield from ((batch, log, None) for part in self._slices(version) for log in part.read())
+                yield from ((batch, log, None, {}) for part in self._slices(version) for log in part.read())
 
     def _sample(self, version: int | None, task: Task, size: int, executor: Executor | None) -> Sample | None:
         """The sample of those decisions whose context sets were kept, which come in the order of their ranks."""
@@ -168,25 +169,3 @@ class StoredLog:
         offered = ContextSets.from_ragged(sets)
         task.learner.check(Sets(offered.contexts, offered.available, False))
         return Sample.of(size, np.array(keys), offered)
-
-    def _with_offers(self, log: DecisionLog, offers: Offers, arms: ArmCodes) -> DecisionLog:
-        """The same decisions with all that was offered, which checksums have shown to be what was kept."""
-        sizes = np.array([len(data) for data in offers.contexts]) // (8 * self.dim)
-        available = np.arange(sizes.max()) < sizes[:, None]
-        contexts = np.zeros((*available.shape, self.dim))
-        contexts[available] = np.frombuffer(b"".join(offers.contexts), "<f8").reshape(-1, self.dim)
-        codes = None
-        if any(offers.names):
-            texts = zip(offers.names, sizes.tolist(), strict=True)
-            lists = arms.listed([json.dumps([*range(size)]) if text is None else text for text, size in texts])
-            codes = np.full(available.shape, -1)
-            codes[available] = np.concatenate(lists)
-        columns = {
-            "available": available,
-            "contexts": contexts,
-            "arm_indices": offers.arm_indices,
-            "arms": None if codes is None else arms.names,
-            "codes": codes,
-            "baselines": offers.baselines if (offers.baselines >= 0).any() else None,
-        }
-        return DecisionLog.checked(**vars(log) | columns)

@@ -19,7 +19,7 @@ from numpy.lib.recfunctions import repack_fields
 from numpy.typing import NDArray
 
 from rareswitch.core import BoolArray, FloatArray, IntArray, keys_of_bytes
-from rareswitch.decisions import DecisionLog
+from rareswitch.decisions import ArmCodes, DecisionLog
 from rareswitch.errors import StoreError
 from rareswitch.store.connections import Connection
 from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, of_contexts
@@ -27,7 +27,7 @@ from rareswitch.store.rows import Counts, DecisionRow, Marks, Words, checksums, 
 if TYPE_CHECKING:
     from rareswitch.store.store import Store
 
-__all__ = ["OFFERS", "Offers", "Slice", "joined_rewards"]
+__all__ = ["OFFERS", "Slice", "joined_rewards"]
 
 #: Decisions of a slice at the most, without their context sets and with them.
 ROWS, OFFERS = 1 << 16, 1 << 11
@@ -36,21 +36,6 @@ _DECISION = ("seq", "key", "time", "propensity", "version", "features", "checksu
 #: What is known beside of a decision whose context set was kept.
 _OFFER = ("id", "arm", "arm_index", "digest", "rank", "baseline")
 _REWARD = np.dtype([("decision", "<i8"), ("value", "<f8"), ("time", "<f8"), ("superseded", "<i8"), ("checksum", "<i8")])
-
-
-class Offers(NamedTuple):
-    """What was offered in the decisions whose context sets were kept."""
-
-    #: (m,) which decisions these are.
-    rows: IntArray
-    #: (m,) where the chosen arm stands among those that were offered.
-    arm_indices: IntArray
-    #: (m,) the arm that the caller would have shown, -1 where none was named.
-    baselines: IntArray
-    #: The vectors of all offered arms, float64.
-    contexts: list[bytes]
-    #: Their ids as a JSON list; None where arms have no ids.
-    names: list[str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +67,10 @@ class Slice:
         """The decisions with the chosen arms alone and the rewards in force; a row that is damaged is an error."""
         yield self._log(*self._arrays(self._decisions(), self._rewards()))
 
-    def read_offers(self) -> tuple[DecisionLog, Offers]:
-        """The same decisions, and what was offered."""
+    def read_offers(self, arms: ArmCodes) -> tuple[DecisionLog, IntArray, dict[str, Any]]:
+        """The same decisions, those whose context sets were kept, (m,), and columns that tell of their offers."""
         decisions, rewards = self._arrays(self._decisions(offers=True), self._rewards())
-        return self._log(decisions, rewards), self._offers(decisions)
+        return self._log(decisions, rewards), *self._offers(decisions, arms)
 
     def _log(self, decisions: NDArray[np.void], rewards: NDArray[np.void]) -> DecisionLog:
         if len(decisions) != self.rows:
@@ -157,21 +142,33 @@ class Slice:
         self._check(expected, rewards["checksum"], "reward of decision", rewards["decision"])
         return at
 
-    def _offers(self, decisions: NDArray[np.void]) -> Offers:
+    def _offers(self, decisions: NDArray[np.void], arms: ArmCodes) -> tuple[IntArray, dict[str, Any]]:
         """What was offered, as far as it was kept, checked with all that is known of these decisions."""
         rows = np.flatnonzero([data is not None for data in decisions["contexts"]])
+        if not len(rows):
+            return rows, {}
         names, offers = [name for name in DecisionRow._fields if name in (decisions.dtype.names or ())], decisions[rows]
         values = zip(*(offers[name].tolist() for name in names), strict=True)
         known = [DecisionRow(**dict(zip(names, row, strict=True))) for row in values]
         self._check(np.array(of_contexts(known)), offers["set_checksum"], "context set of decision", offers["seq"])
-        baselines = [-1 if arm_index is None else arm_index for arm_index in offers["baseline"]]
-        return Offers(
-            rows=rows,
-            arm_indices=offers["arm_index"].astype(np.int64),
-            baselines=np.array(baselines, dtype=np.int64),
-            contexts=offers["contexts"].tolist(),
-            names=offers["names"].tolist(),
-        )
+        sizes = np.array([len(row.contexts or b"") for row in known]) // self.width
+        available = np.arange(sizes.max()) < sizes[:, None]
+        contexts = np.zeros((*available.shape, self.width // 8))
+        contexts[available] = np.frombuffer(b"".join(offers["contexts"]), "<f8").reshape(-1, self.width // 8)
+        codes = None
+        if any(row.names for row in known):
+            texts = (row.names or json.dumps([*range(size)]) for row, size in zip(known, sizes.tolist(), strict=True))
+            codes = np.full(available.shape, -1)
+            codes[available] = np.concatenate(arms.listed([*texts]))
+        baselines = np.array([-1 if row.baseline is None else row.baseline for row in known])
+        return rows, {
+            "available": available,
+            "contexts": contexts,
+            "arm_indices": offers["arm_index"].astype(np.int64),
+            "arms": None if codes is None else arms.names,
+            "codes": codes,
+            "baselines": baselines if (baselines >= 0).any() else None,
+        }
 
     def _check(self, expected: IntArray, stored: IntArray, kind: str, numbers: IntArray) -> None:
         wrong = np.flatnonzero(expected != stored)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rareswitch.decisions import ArmCodes
 from rareswitch.errors import StoreError
 from rareswitch.experiment import create, open_experiment
 from rareswitch.store import DecisionRow, RewardRow, open_store
@@ -33,7 +34,7 @@ def content(path: Path) -> Any:
                 for part in store.slices(number, marks, sums=True, window=1e12)
             ],
             [
-                [np.asarray(column, dtype=object).tolist() for column in part.read_offers()[1]]
+                [np.asarray(column, dtype=object).tolist() for column in part.read_offers(ArmCodes())[2].values()]
                 for number in (1, 2)
                 for part in store.slices(number, marks, sums=True)
             ],
