@@ -6,6 +6,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -25,7 +26,7 @@ from rareswitch.core import (
     sample_order,
 )
 from rareswitch.errors import ParameterError, ShapeError, did_you_mean
-from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedArms, Record
+from rareswitch.features import Cautions, Contexts, Encoded, Features, OfferedArms, Record, offers_of
 from rareswitch.planning import Moment, seconds_of
 from rareswitch.policy import Decisions, Policy
 from rareswitch.store import DecisionRow, Job
@@ -322,24 +323,12 @@ def read_requests(
 
 def _named(arms: OfferedArms, available: BoolArray) -> list[tuple[str, ...]]:
     """Ids of the available arms of each set, given once for all or one list each."""
-    if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence):
-        raise ShapeError(f"arms must be a list of ids, one for each vector; got {arms!r:.60}.")
-    each = arms if arms and not isinstance(arms[0], (str, int)) else [arms] * len(available)
-    if len(each) != len(available):
-        raise ShapeError(
-            f"arms must be one list of ids, or one for each of the {len(available)} sets; got {len(each)}."
-        )
-    named = []
-    for at, ids in enumerate(each):
-        there = np.flatnonzero(available[at]).tolist()
-        if len(ids) not in (len(there), available.shape[1]):
-            raise ShapeError(f"set {at} has {len(there)} vectors, and {len(ids)} arm ids were given.")
-        names = tuple(
-            str(name) for name in (ids if len(ids) == len(there) else [ids[arm_index] for arm_index in there])
-        )
-        if len(set(names)) < len(names):
-            raise ParameterError(f"arms must have different ids; set {at} has one twice: {', '.join(names):.100}.")
-        named.append(names)
+    offers, named = offers_of(arms, len(available), "id", ()), []
+    for at, there in enumerate(available):
+        ids, count = offers[at if len(offers) > 1 else 0].names, int(there.sum())
+        if len(ids) not in (count, len(there)):
+            raise ShapeError(f"set {at} has {count} vectors, and {len(ids)} arm ids were given.")
+        named.append(tuple(map(str, ids if len(ids) == count else compress(ids, there))))
     return named
 
 

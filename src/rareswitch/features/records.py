@@ -17,7 +17,7 @@ from rareswitch.errors import EmptySetError, MissingExtraError, RecordError
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-__all__ = ["Contexts", "OfferedArms", "Record", "field_values", "frame_columns", "offer_of"]
+__all__ = ["Contexts", "OfferedArms", "Record", "field_values", "frame_columns", "offer_of", "offers_of"]
 
 #: The code of a missing value.
 MISSING = math.nan

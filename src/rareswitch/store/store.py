@@ -4,7 +4,7 @@ import json
 import struct
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain, groupby
@@ -35,6 +35,7 @@ from rareswitch.store.rows import (
 __all__ = ["Store"]
 
 K = TypeVar("K")
+T = TypeVar("T")
 #: Rows that may come before all is tallied anew.
 STEP = 5000
 #: Decisions and context sets that are read at a time where all are wanted, and keys that one query names at the most.
@@ -42,7 +43,7 @@ PAGE, SETS, KEYS = 2000, 200, 500
 #: The columns of a decision that lie in its own table.
 OWN = DecisionRow._fields[: DecisionRow._fields.index("contexts")]
 _OWN = ", ".join(f"d.{name}" for name in OWN)
-_REWARD = ", ".join(RewardRow._fields)
+_REWARD, _VERSION = ", ".join(RewardRow._fields), ", ".join(VersionRow._fields)
 #: What keeps a row of each kind; {seq} is its number, or None for the next one.
 _ADD_DECISION = (
     f"INSERT INTO rareswitch_decisions (seq, experiment, {', '.join(OWN)}, checksum) "
@@ -139,9 +140,8 @@ class Store(Database):
         self._write(call)
 
     def _add_version(self, connection: Connection, number: int, version: VersionRow, to: str = "versions") -> None:
-        columns = ", ".join(("experiment", *VersionRow._fields))
-        marks = ", ".join("?" * (1 + len(version)))
-        connection.execute(f"INSERT INTO rareswitch_{to} ({columns}) VALUES ({marks})", (number, *version))
+        query = f"INSERT INTO rareswitch_{to} (experiment, {_VERSION}) VALUES (?{', ?' * len(version)})"
+        connection.execute(query, (number, *version))
 
     def names(self) -> list[str]:
         """The experiments of this database, the oldest first."""
@@ -192,8 +192,7 @@ class Store(Database):
 
     def versions(self, after: int = 0) -> list[VersionRow]:
         """Those after the given one, the oldest first."""
-        columns = ", ".join(VersionRow._fields)
-        query = f"SELECT {columns} FROM rareswitch_versions WHERE experiment = ? AND number > ? ORDER BY number"
+        query = f"SELECT {_VERSION} FROM rareswitch_versions WHERE experiment = ? AND number > ? ORDER BY number"
         return [VersionRow(*row) for row in self._rows(query, self.number, after)]
 
     def publish(self, version: VersionRow) -> VersionRow:
@@ -214,6 +213,13 @@ class Store(Database):
 
         return version if self._write(call) else self.versions(version.number - 1)[0]
 
+    def _at_head(self, parent: int, change: Callable[[Connection, int], T]) -> T | None:
+        """Change the experiment of this number in one transaction, if a version is its head; otherwise None."""
+        number = self.number
+        return self._write(
+            lambda connection: change(connection, number) if _head(connection, number) == parent else None
+        )
+
     def check_writable(self) -> None:
         """Raise if nothing can be kept: a row of the experiment is written as it is."""
         query = "UPDATE rareswitch_experiments SET name = name WHERE number = ?"
@@ -227,22 +233,18 @@ class Store(Database):
 
         Nothing is changed, and the answer is False, where its parent is not the head.
         """
-        number = self.number
 
-        def call(connection: Connection) -> bool:
-            if _head(connection, number) != version.number - 1:
-                return False
+        def change(connection: Connection, number: int) -> bool:
             _withdraw(connection, number)
             self._add_version(connection, number, version, "proposals")
             _forget(connection, number, version.number - 1)
             return True
 
-        return self._write(call)
+        return self._at_head(version.number - 1, change) is not None
 
     def proposal(self) -> VersionRow | None:
         """The version that waits for approval, if there is one."""
-        columns = ", ".join(VersionRow._fields)
-        rows = self._rows(f"SELECT {columns} FROM rareswitch_proposals WHERE experiment = ?", self.number)
+        rows = self._rows(f"SELECT {_VERSION} FROM rareswitch_proposals WHERE experiment = ?", self.number)
         return VersionRow(*rows[0]) if rows else None
 
     def withdraw(self) -> None:
@@ -269,11 +271,8 @@ class Store(Database):
 
         The first call for a parent decides; later ones get what it froze. None where the parent is not the head.
         """
-        number = self.number
 
-        def call(connection: Connection) -> tuple[str, Marks] | None:
-            if _head(connection, number) != parent:
-                return None
+        def change(connection: Connection, number: int) -> tuple[str, Marks]:
             if (frozen := _frozen(connection, number, parent)) is not None:
                 return frozen
             self._match(connection)
@@ -284,17 +283,11 @@ class Store(Database):
             connection.execute(query, (number, parent, plan, *marks))
             return plan, marks
 
-        return self._write(call)
+        return self._at_head(parent, change)
 
     def abandon_update(self, parent: int) -> None:
         """Forget what was frozen, where nothing could be learned."""
-        number = self.number
-
-        def call(connection: Connection) -> None:
-            if _head(connection, number) == parent:
-                _forget(connection, number, parent)
-
-        self._write(call)
+        self._at_head(parent, partial(_forget, parent=parent))
 
     def refuse_update(self, parent: int, number: int, report: str) -> None:
         """Forget what was frozen, and keep why the policy that was learned is not published, at once.
@@ -302,17 +295,16 @@ class Store(Database):
         Refusals of a parent are numbered from 1. Nothing is changed where this number is not the next one, or the
         parent is not the head: of several who learned the same, one is heard, and once.
         """
-        experiment = self.number
 
-        def call(connection: Connection) -> None:
+        def change(connection: Connection, experiment: int) -> None:
             query = "SELECT count(*) FROM rareswitch_refusals WHERE experiment = ? AND parent = ?"
             (before,) = connection.execute(query, (experiment, parent)).fetchone()
-            if _head(connection, experiment) == parent and before == number - 1:
+            if before == number - 1:
                 query = "INSERT INTO rareswitch_refusals (experiment, parent, number, report) VALUES (?, ?, ?, ?)"
                 connection.execute(query, (experiment, parent, number, report))
                 _forget(connection, experiment, parent)
 
-        self._write(call)
+        self._at_head(parent, change)
 
     def refusals(self, parent: int) -> list[str]:
         """The reports of updates of a version that were refused, the first first."""

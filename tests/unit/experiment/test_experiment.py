@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from rareswitch import Ed25519Key, Foresight
-from rareswitch.errors import BatchError, ConflictError, ParameterError, ShapeError, StoreError
+from rareswitch.errors import BatchError, ConflictError, ParameterError, RecordError, ShapeError, StoreError
 from rareswitch.experiment import BatchStatus, Experiment, Rewarded, Rewards, create, open_experiment
 from rareswitch.experiment.description import Description
 from rareswitch.features import Features
@@ -127,7 +127,7 @@ def test_arms_are_named_and_may_be_missing() -> None:
     choice = trial.decide(np.eye(3), ["red", "green", "blue"], id=1)
     assert choice.arm in {"red", "green", "blue"}
     assert trial.decide(np.eye(3)[:1], ["green"], id=2).arm == "green"
-    raises(ParameterError, "different ids", trial.decide, np.eye(3), ["red", "green", "red"], id=3)
+    raises(RecordError, "offered once", trial.decide, np.eye(3), ["red", "green", "red"], id=3)
     raises(ShapeError, "set 0 has 3 vectors, and 2 arm ids", trial.decide, np.eye(3), ["red", "green"], id=3)
     raises(ShapeError, "vectors of 3 features; got 2", trial.decide, np.eye(2), id=3)
 

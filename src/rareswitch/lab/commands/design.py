@@ -24,7 +24,7 @@ from rareswitch.design import (
     g_optimal,
     staged_design,
 )
-from rareswitch.errors import InputError
+from rareswitch.errors import InputError, several
 from rareswitch.lab.context_files import ContextFile, read_context_file
 from rareswitch.lab.report.design import (
     design_data,
@@ -81,8 +81,8 @@ def core(sets: ContextSets, lam: float, options: argparse.Namespace) -> LearnedD
     design = core_learning(sets.contexts, sets.available, regularization=lam, g_optimal=optimal, **power)
     learned, reduced = _staged(design, sets.dim), design.core
     assert reduced is not None  # as it was learned from a core
-    iterations = f"{reduced.iterations} {'iteration' if reduced.iterations == 1 else 'iterations'}"
-    text = f"core: {len(reduced.indices)} of {len(sets)} sets after {iterations}, leverage at most d^c"
+    after = several(reduced.iterations, "iteration")
+    text = f"core: {len(reduced.indices)} of {len(sets)} sets after {after}, leverage at most d^c"
     facts = {"size": len(reduced.indices), "of": len(sets), "iterations": reduced.iterations}
     return learned._replace(
         lines=[f"{text} = {reduced.threshold:.4g}", *learned.lines], facts=learned.facts | {"core": facts}

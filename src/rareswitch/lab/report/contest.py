@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from rareswitch.errors import several
 from rareswitch.lab.report.runs import (
     HEADER,
     LEVEL,
@@ -333,8 +334,7 @@ def contest_markdown(verdicts: Sequence[ContestVerdict], pictures: Mapping[str, 
 
 
 def _summaries(verdict: ContestVerdict) -> Iterator[Section]:
-    counts = ((len(verdict.worlds), "world"), (verdict.seeds, "seed"))
-    size = ", ".join([f"T = {verdict.horizon:,}", *(f"{n} {noun}{'' if n == 1 else 's'}" for n, noun in counts)])
+    size = f"T = {verdict.horizon:,}, {several(len(verdict.worlds), 'world')}, {several(verdict.seeds, 'seed')}"
     text = "There is no yardstick: no fully adaptive entry was run."
     if verdict.yardstick is not None:
         ratio = f"(regret + {OFFSET:g})/(that of {verdict.yardstick} + {OFFSET:g})"

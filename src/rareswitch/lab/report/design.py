@@ -8,6 +8,7 @@ import numpy as np
 
 from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, table
 from rareswitch.design import Design, Sampler, largest_forms
+from rareswitch.errors import several
 from rareswitch.lab.context_files import ContextFile
 from rareswitch.report import BLUE, GREY, ORANGE, beside
 
@@ -73,7 +74,7 @@ def design_data(file: ContextFile, design: Design) -> dict[str, list[dict[str, o
 
 def _one(file: ContextFile, design: Design, s: int, tol: float) -> str:
     sets, weights = file.sets, design.weights[s]
-    title = f"set {file.names[s]}: {_count(int(sets.available[s].sum()), 'arm')} in {_count(sets.dim, 'dimension')}"
+    title = f"set {file.names[s]}: {several(int(sets.available[s].sum()), 'arm')} in {several(sets.dim, 'dimension')}"
     if s in design.failed:
         return f"{title}\nnot certified: max leverage {design.max_leverage[s]:.6g}"
     support = np.flatnonzero(weights >= VISIBLE_WEIGHT)
@@ -88,7 +89,7 @@ def _one(file: ContextFile, design: Design, s: int, tol: float) -> str:
     text = table(["arm", "weight", "leverage", *file.features[:columns], *more], rows)
     others = (weights > 0) & ~np.isin(np.arange(len(weights)), shown)
     if others.any():
-        text += f"\n… and {_count(int(others.sum()), 'arm')} of smaller weight, {weights[others].sum():.4f} together"
+        text += f"\n… and {several(int(others.sum()), 'arm')} of smaller weight, {weights[others].sum():.4f} together"
     return f"{title}\n{text}\ncertificate: {_certificate(design, s, tol)}"
 
 
@@ -105,7 +106,7 @@ def _certificate(design: Design, s: int, tol: float) -> str:
 def _summary(design: Design, tol: float) -> str:
     ranks, counts = np.unique(design.rank, return_counts=True)
     known = zip(ranks, counts, strict=True)
-    spread = ", ".join(f"{r} ({_count(c, 'set')})" for r, c in known) if len(ranks) > 1 else str(ranks[0])
+    spread = ", ".join(f"{r} ({several(c, 'set')})" for r, c in known) if len(ranks) > 1 else str(ranks[0])
     worst = float((design.max_leverage / np.maximum(design.rank, 1)).max())
     text = f"{len(design.rank) - len(design.failed)} of {len(design.rank)} sets certified\n"
     text += f"rank {spread}; largest max leverage {worst:.4f} × rank (asked: at most {1 + tol:g})"
@@ -116,10 +117,6 @@ def _summary(design: Design, tol: float) -> str:
 def _exact(design: Design, s: int) -> bool:
     """Whether the numbers of a set are exact, and not bounds."""
     return bool(design.passes[s] or not design.rank[s])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def draw_design(
