@@ -34,9 +34,9 @@ HEADER = ("measured", "value", "", "limit", "")
 
 def sections_of(reproduction: Reproduction) -> Iterator[Section]:
     """The verdicts first, then each claim."""
-    size = " of the quick run, which is smaller" if reproduction.size == "quick" else ""
-    seconds = sum(outcome.seconds for outcome in reproduction.outcomes)
-    text = f"{summary_text(reproduction)}{size}. Made in {seconds / 60.0:.1f} minutes with {origin_text(reproduction)}."
+    size = "A quick run, smaller than the whole: " if reproduction.size == "quick" else ""
+    minutes = sum(outcome.seconds for outcome in reproduction.outcomes) / 60.0
+    text = f"{summary_text(reproduction)}. {size}{minutes:.1f} minutes, {origin_text(reproduction)}."
     if reproduction.interrupted:
         text += " It was stopped before the rest was measured."
     rows = [
@@ -64,9 +64,10 @@ def summary_text(reproduction: Reproduction) -> str:
 
 
 def origin_text(reproduction: Reproduction) -> str:
-    """The code, the seeds and the machine."""
-    commit = f" ({reproduction.commit})" if reproduction.commit else ""
-    return f"rareswitch {reproduction.version}{commit}, seeds from {reproduction.seed} on, {reproduction.processor}"
+    """The command, the code, the seeds and the machine."""
+    command = f"`rareswitch reproduce{' --quick' if reproduction.size == 'quick' else ''}`"
+    code = f"{reproduction.version}{f' ({reproduction.commit})' if reproduction.commit else ''}"
+    return f"{command} of {code}, seeds from {reproduction.seed} on, {reproduction.processor}"
 
 
 def verdict_text(outcome: Outcome) -> str:
@@ -76,7 +77,7 @@ def verdict_text(outcome: Outcome) -> str:
 
 def facts_of(outcome: Outcome) -> list[str]:
     """What is said of a claim beside the numbers, a paragraph each."""
-    facts = [f"{outcome.verdict}. {outcome.theorem}. Passes if {outcome.criterion}."]
+    facts = [f"{outcome.verdict}. In the paper: {outcome.theorem}. Passes if {outcome.criterion}."]
     facts += [f"Known failure: {outcome.reason}"] if outcome.reason else []
     facts += [as_text(condition) for condition in outcome.conditions]
     return [*facts, *filter(None, [outcome.measured.remark])]

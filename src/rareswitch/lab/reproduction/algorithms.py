@@ -11,7 +11,7 @@ import numpy as np
 from rareswitch.core import ContextSets, FloatArray, IntArray
 from rareswitch.design import GOptimal, Uniform
 from rareswitch.lab.compiled import find_walker
-from rareswitch.lab.distributions import ContextDistribution, Gaussian, OneBig, VaryingArms
+from rareswitch.lab.distributions import ContextDistribution, Gaussian, VaryingArms, Zipf
 from rareswitch.lab.reproduction.claims import Claim, Effort, Measured, exactly
 from rareswitch.lab.reproduction.references.batched import slow_batched
 from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
@@ -149,7 +149,7 @@ def decided(learner: Learner, world: World, seed: int) -> tuple[list[int], list[
 #: The distributions in which decisions are compared, by name.
 PLACES: dict[str, Callable[[int, int], ContextDistribution]] = {
     "gaussian": lambda dim, arms: Gaussian(dim=dim, arms=arms),
-    "one-big": lambda dim, arms: OneBig(dim=dim, arms=arms),
+    "zipf": lambda dim, arms: Zipf(dim=dim, arms=arms),
     "varying": lambda dim, arms: VaryingArms(source=Gaussian(dim=dim, arms=arms)),
     "degenerate": lambda dim, arms: DegenerateSets(dim=dim, arms=arms),
 }

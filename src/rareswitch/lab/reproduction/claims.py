@@ -35,15 +35,15 @@ class Finding(Result, frozen=True, kw_only=True):
     value: float | None
     relation: Relation
     limit: float
+    #: Follows from the others.
+    holds: bool = False
 
     def __post_init__(self) -> None:
-        if self.value is not None:
-            force_setattr(self, "value", float(self.value) if math.isfinite(self.value) else None)
+        value = math.nan if self.value is None else float(self.value)
+        finite = math.isfinite(value)
+        force_setattr(self, "value", value if finite else None)
         force_setattr(self, "limit", float(self.limit))
-
-    @property
-    def holds(self) -> bool:
-        return self.value is not None and bool(RELATIONS[self.relation](self.value, self.limit))
+        force_setattr(self, "holds", finite and bool(RELATIONS[self.relation](value, self.limit)))
 
 
 class Series(Result, frozen=True, kw_only=True):
@@ -76,8 +76,8 @@ class Condition(Result, frozen=True, kw_only=True):
 
     Where it is not met, the theorem as printed is NOT TESTABLE, whatever was measured.
 
-    >>> Condition(theorem="Theorem 8", quantity="ln T", needed=960, run=13.8).met
-    False
+    >>> Condition(theorem="Theorem 8", quantity="ln T", needed=960, run=13.8).verdict
+    'NOT TESTABLE'
     """
 
     theorem: str
@@ -85,14 +85,11 @@ class Condition(Result, frozen=True, kw_only=True):
     #: The least that the theorem needs of the quantity, and what the largest run had.
     needed: float
     run: float
+    #: Follows from these: NOT TESTABLE, or none.
+    verdict: ClaimVerdict | None = None
 
-    @property
-    def met(self) -> bool:
-        return self.run >= self.needed
-
-    @property
-    def verdict(self) -> ClaimVerdict | None:
-        return None if self.met else "NOT TESTABLE"
+    def __post_init__(self) -> None:
+        force_setattr(self, "verdict", None if self.run >= self.needed else "NOT TESTABLE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +159,7 @@ class Outcome(Result, frozen=True, kw_only=True):
     @property
     def untestable(self) -> tuple[Condition, ...]:
         """Conditions of theorems that nothing that can be run would meet."""
-        return tuple(condition for condition in self.conditions if not condition.met)
+        return tuple(condition for condition in self.conditions if condition.verdict)
 
 
 def judge_claim(claim: Claim, effort: Effort) -> Outcome:

@@ -184,8 +184,8 @@ def _generalized(case: tuple[str, int, int, int, int]) -> float:
 
 def generalized(effort: Effort) -> Measured:
     """Ṽ of learned policies on sets that they were not learned from."""
-    dims = effort.of(whole=(5, 10, 20), quick=(5, 20), small=(20,))
-    factors = effort.of(whole=(1, 2, 5, 10, 30, 100), quick=(1, 3, 10, 30), small=(1, 10))
+    dims = effort.of(whole=(5, 10, 20), quick=(5, 10), small=(20,))
+    factors = effort.of(whole=(1, 2, 5, 10, 30, 100), quick=(1, 3, 10, 100), small=(1, 10))
     size, seeds = effort.of(whole=4000, quick=1000, small=500), effort.seeds(whole=5, quick=1, small=1)
     cases = [(s, d, f * d, size, seed) for s in SOURCES for d in dims for f in factors for seed in seeds]
     shares = defaultdict[tuple[str, int], list[float]](list)
