@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -28,6 +28,8 @@ _KEY = "rareswitch"
 #: Of plain data in one file. Parsed, each takes up to 200 bytes, however short it is written.
 _MOST_VALUES = 1 << 16
 _MOST_AXES = 8
+#: What JSON holds.
+Plain: TypeAlias = Any
 Arrays = dict[str, NDArray[Any]]
 #: Types of arrays, as safetensors names them, and as NumPy does.
 _DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "BOOL": "|b1"}
@@ -75,18 +77,18 @@ def kept_fields(cls: type[Any]) -> tuple["Field[Any]", ...]:
     return tuple(entry for entry in fields(cls) if entry.init and entry.metadata.get("kept", True))
 
 
-def encode(value: object) -> tuple[Any, Arrays]:
+def encode(value: object) -> tuple[Plain, Arrays]:
     """A value as JSON-able data, and its arrays by the path at which they belong."""
     arrays: Arrays = {}
     return _plain(value, "", arrays), arrays
 
 
-def plain(value: object) -> Any:
+def plain(value: object) -> Plain:
     """A value without arrays as JSON-able data."""
     return _plain(value, "", {})
 
 
-def _plain(value: Any, path: str, arrays: Arrays) -> Any:
+def _plain(value: Any, path: str, arrays: Arrays) -> Plain:
     name, entries = _NAMES.get(type(value)), value
     if name is not None:
         parts = ((entry, getattr(value, entry), sparse) for entry, sparse in _KEPT[type(value)].items())
@@ -100,7 +102,7 @@ def _plain(value: Any, path: str, arrays: Arrays) -> Any:
             f"only what is made of {', '.join(sorted(KINDS))}, numbers and texts can be identified and kept in files; "
             f"it holds a {type(value).__name__}."
         )
-    data: dict[Any, Any] = {} if name is None else {"kind": name}
+    data: dict[Plain, Plain] = {} if name is None else {"kind": name}
     for entry, part in entries.items():
         if isinstance(part, _SCALARS):  # most are
             data[entry] = part
@@ -111,7 +113,7 @@ def _plain(value: Any, path: str, arrays: Arrays) -> Any:
     return [*data.values()] if isinstance(value, (tuple, list)) and name is None else data
 
 
-def decode(cls: type[T], data: Any, arrays: Arrays | None = None) -> T:
+def decode(cls: type[T], data: Plain, arrays: Arrays | None = None) -> T:
     """The value that :func:`encode` was given; an error where it was none of this class."""
     for path, array in (arrays or {}).items():
         *parents, last = path.split(".")
@@ -128,7 +130,7 @@ def decode(cls: type[T], data: Any, arrays: Arrays | None = None) -> T:
     return value
 
 
-def revived(data: Any) -> Any:
+def revived(data: Plain) -> Plain:
     """Plain data with its named parts as values; an error says which setting of which part is wrong."""
     if isinstance(data, list):
         return [revived(part) for part in data]
@@ -148,7 +150,7 @@ def revived(data: Any) -> Any:
     return built(KINDS[name], entries, label)
 
 
-def built(cls: type[T], entries: Mapping[str, Any], name: str) -> T:
+def built(cls: type[T], entries: Mapping[str, Plain], name: str) -> T:
     """A value of a class, of its settings; ``name`` is what errors call it."""
     known = {entry.name: entry for entry in kept_fields(cls)}
     if foreign := [entry for entry in entries if entry not in known]:
@@ -166,7 +168,7 @@ def built(cls: type[T], entries: Mapping[str, Any], name: str) -> T:
         raise ParameterError(f"{name}: {str(error).replace('`', '').replace(' - at $.', ' at ')}.") from error
 
 
-def to_bytes(value: object, *, signed: Callable[[str], Any] | None = None) -> bytes:
+def to_bytes(value: object, *, signed: Callable[[str], Plain] | None = None) -> bytes:
     """The content of a file; ``signed`` makes a signature of its id."""
     data, arrays = encode(value)
     content_id = hashlib.sha256(pack(data, arrays)).hexdigest()
@@ -179,7 +181,7 @@ def content_id(value: object) -> str:
     return hashlib.sha256(pack(*encode(value))).hexdigest()
 
 
-def from_bytes(cls: type[T], data: bytes) -> tuple[T, str, Any]:
+def from_bytes(cls: type[T], data: bytes) -> tuple[T, str, Plain]:
     """What a file holds, its id, and the signature if it has one."""
     what = _NAMES[cls]
     with decoding(f"a {what}"):
@@ -202,12 +204,12 @@ def from_bytes(cls: type[T], data: bytes) -> tuple[T, str, Any]:
         return value, meta["id"], meta.get("signature")
 
 
-def canonical_json(data: Any) -> bytes:
+def canonical_json(data: Plain) -> bytes:
     """One text for equal data: sorted keys, no spaces, shortest numbers, no NaN."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def plain_json(text: bytes | str, *, most: int = _MOST_VALUES) -> Any:
+def plain_json(text: bytes | str, *, most: int = _MOST_VALUES) -> Plain:
     """What :func:`canonical_json` was given, or any error: nothing that takes much more memory than the text."""
     return json.loads(check_value_count(text.decode("ascii") if isinstance(text, bytes) else text, most=most))
 
@@ -220,16 +222,16 @@ def check_value_count(text: str, *, most: int = _MOST_VALUES) -> str:
     return text
 
 
-def pack(meta: Any, arrays: Arrays) -> bytes:
+def pack(meta: Plain, arrays: Arrays) -> bytes:
     """8 bytes of header length, a JSON header padded to a multiple of 8, then the arrays, little-endian."""
     text, _ = _header(meta, {name: (_LETTERS[array.dtype.kind], array.shape) for name, array in arrays.items()})
     parts = (arrays[name].astype(_DTYPES[_LETTERS[arrays[name].dtype.kind]], order="C") for name in sorted(arrays))
     return struct.pack("<Q", len(text)) + text + b"".join(part.tobytes() for part in parts)
 
 
-def _header(meta: Any, shapes: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[bytes, dict[str, slice]]:
+def _header(meta: Plain, shapes: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[bytes, dict[str, slice]]:
     """The one header of such a file, and where each array is in its body: one after the other, without gaps."""
-    header: dict[str, Any] = {"__metadata__": {_KEY: canonical_json(meta).decode()}}
+    header: dict[str, Plain] = {"__metadata__": {_KEY: canonical_json(meta).decode()}}
     places, start = {}, 0
     for name in sorted(shapes):
         dtype, shape = shapes[name]
@@ -252,7 +254,7 @@ def decoding(what: str) -> Iterator[None]:
         raise FileFormatError(f"not {what}, or a damaged one ({error!s:.200}).") from error
 
 
-def unpack(data: bytes) -> tuple[Any, Arrays]:
+def unpack(data: bytes) -> tuple[Plain, Arrays]:
     """What :func:`pack` was given, if it gives these very bytes; otherwise any error.
 
     No array is made before the header is known to be the one that tells of exactly this body.

@@ -37,6 +37,8 @@ LARGEST_SCALE = 1e100
 #: The most numbers in a context set that is made up: some sets, and what is computed of them, are a few GiB.
 _MOST_NUMBERS = 1 << 24
 _FLOAT = np.dtype(np.float64)
+#: What callers give, before it is checked.
+Unchecked: TypeAlias = Any
 Scalar = TypeVar("Scalar", bound=np.generic)
 Instance = TypeVar("Instance")
 
@@ -53,7 +55,7 @@ class Sets(NamedTuple):
     #: (n,) the place of the arm that the caller would show; None where it was not said.
     baseline: IntArray | None = None
 
-    def part(self, which: Any) -> "Sets":
+    def part(self, which: slice | IntArray | BoolArray) -> "Sets":
         """Some of the sets, by a slice or an array."""
         named = None if self.baseline is None else self.baseline[which]
         return Sets(self.contexts[which], self.available[which], False, named)
@@ -71,7 +73,7 @@ def sets_of(dim: int, contexts: SetsLike, available: ArrayLike | None = None) ->
     return sets
 
 
-def context_sets(contexts: Any, available: ArrayLike | None = None) -> Sets:
+def context_sets(contexts: "SetsLike", available: ArrayLike | None = None) -> Sets:
     """Check contexts (n, K, d) or (K, d) and their optional mask of available arms (n, K) or (K,).
 
     What this function returned, and context sets, can be given in place of contexts and mask; they are not checked
@@ -138,7 +140,7 @@ def _available(arms: int) -> BoolArray:
     return read_only(np.ones((1, arms), dtype=np.bool_))
 
 
-def finite_array(name: str, value: Any) -> FloatArray:
+def finite_array(name: str, value: Unchecked) -> FloatArray:
     """A C-ordered float64 array without NaN or infinity.
 
     >>> finite_array("rewards", [1, 2]).dtype
@@ -179,7 +181,7 @@ def finite_array(name: str, value: Any) -> FloatArray:
     return array
 
 
-def unmasked(name: str, value: Any, remedy: str) -> None:
+def unmasked(name: str, value: Unchecked, remedy: str) -> None:
     """Refuse masked arrays, and lists of them, of which an entry is masked: as plain arrays they lose their mask."""
     parts = value if isinstance(value, (list, tuple)) else ()
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
@@ -206,7 +208,7 @@ def summable(name: str, array: FloatArray) -> FloatArray:
     return array
 
 
-def vector(name: str, value: Any, length: int | None = None) -> FloatArray:
+def vector(name: str, value: Unchecked, length: int | None = None) -> FloatArray:
     """A finite one-dimensional array, read-only, of the given length where one is given."""
     array = finite_array(name, value)
     if array.ndim != 1 or (length is not None and len(array) != length):
@@ -215,7 +217,7 @@ def vector(name: str, value: Any, length: int | None = None) -> FloatArray:
     return frozen(array)
 
 
-def parameters(name: str, value: Any) -> FloatArray:
+def parameters(name: str, value: Unchecked) -> FloatArray:
     """Numbers that a policy computes with: far from overflowing, also in products of two and with features."""
     array = finite_array(name, value)
     largest = max(array.max(initial=0.0), -array.min(initial=0.0))
@@ -229,7 +231,7 @@ def parameters(name: str, value: Any) -> FloatArray:
     return frozen(array)
 
 
-def symmetric_matrices(name: str, value: Any) -> FloatArray:
+def symmetric_matrices(name: str, value: Unchecked) -> FloatArray:
     """Finite symmetric matrices (m, d, d), read-only. A single (d, d) is not accepted: pass ``value[None]``."""
     array = parameters(name, value)
     if array.ndim != 3 or array.shape[1] != array.shape[2]:
@@ -244,7 +246,7 @@ def symmetric_matrices(name: str, value: Any) -> FloatArray:
     return frozen((array + array.transpose(0, 2, 1)) / 2)
 
 
-def probability_vector(name: str, value: Any) -> FloatArray:
+def probability_vector(name: str, value: Unchecked) -> FloatArray:
     """Non-negative weights that sum to one within 1e-9, renormalised where they do not within 1e-12, read-only."""
     array = vector(name, value)
     if (array < 0).any() or abs(array.sum() - 1.0) > 1e-9:
@@ -255,7 +257,7 @@ def probability_vector(name: str, value: Any) -> FloatArray:
     return frozen(array if abs(array.sum() - 1.0) <= 1e-12 else array / array.sum())
 
 
-def number(name: str, value: Any, *, low: float, high: float = math.inf, open_low: bool = False) -> float:
+def number(name: str, value: Unchecked, *, low: float, high: float = math.inf, open_low: bool = False) -> float:
     """A real number in [low, high], or in (low, high] with ``open_low``.
 
     >>> number("tol", 0.05, low=0.0)
@@ -273,7 +275,7 @@ def number(name: str, value: Any, *, low: float, high: float = math.inf, open_lo
     return result
 
 
-def whole(name: str, value: Any, *, low: int = 1, high: int | None = LARGEST_WHOLE) -> int:
+def whole(name: str, value: Unchecked, *, low: int = 1, high: int | None = LARGEST_WHOLE) -> int:
     """A whole number of at least ``low`` and at most ``high``; None: of any size. 1e4 is ten thousand.
 
     >>> whole("horizon", 1e4)
@@ -292,14 +294,14 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = LARGEST_WHO
     return integer
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Unchecked) -> bool:
     """True or False, and nothing that Python would take for one."""
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False; got {value!r:.60}.", parameter=name, given=value)
     return bool(value)
 
 
-def one_of(name: str, value: Any, words: Sequence[str]) -> str:
+def one_of(name: str, value: Unchecked, words: Sequence[str]) -> str:
     """One of some words.
 
     >>> one_of("form", "argmax", ("argmax", "softmax"))
@@ -311,7 +313,7 @@ def one_of(name: str, value: Any, words: Sequence[str]) -> str:
     return value
 
 
-def of_type(name: str, value: Any, kind: type[Instance]) -> Instance:
+def of_type(name: str, value: Unchecked, kind: type[Instance]) -> Instance:
     """A value of a type."""
     if not isinstance(value, kind):
         rule = f"{name} must be of type {kind.__name__}"
@@ -319,7 +321,7 @@ def of_type(name: str, value: Any, kind: type[Instance]) -> Instance:
     return value
 
 
-def set_size(dim: Any, arms: Any, *, low: int = 1) -> None:
+def set_size(dim: Unchecked, arms: Unchecked, *, low: int = 1) -> None:
     """Refuse context sets that would take all memory, before any is taken.
 
     >>> set_size(10, 20)
@@ -395,7 +397,7 @@ class ContextSets:
         return instance
 
     @classmethod
-    def from_ragged(cls, sets: Sequence[Any]) -> Self:
+    def from_ragged(cls, sets: Sequence[Unchecked]) -> Self:
         """Pad a sequence of sets (K_s, d), whose numbers of arms may differ, with zero arms that are not available."""
         arrays = [
             entry if type(entry) is np.ndarray and entry.dtype is _FLOAT else finite_array(f"set {s}", entry)
@@ -492,7 +494,7 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return view
 
 
-def _named(noun: str, indices: Any) -> str:
+def _named(noun: str, indices: IntArray) -> str:
     shown = ", ".join(str(int(i)) for i in indices[:5])
     more = "" if len(indices) <= 5 else f" and {len(indices) - 5} more"
     return f"{noun}{'s' if len(indices) > 1 else ''} {shown}{more}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from rareswitch.core import Displayed, codec, decoding, flag, of_type, one_of, read_whole, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError
@@ -21,8 +21,6 @@ __all__ = ["Features"]
 SCHEMA = 1
 #: Bytes of a file that a person wrote, at most.
 _LONGEST_FILE = 1 << 22
-#: The value of a setting, as JSON and TOML have it.
-Plain: TypeAlias = Any
 #: A product of the columns of up to two parts; of none, a constant. A part has a name, which is empty for the arms.
 Term = tuple[tuple[str, FieldLayout], ...]
 
@@ -203,7 +201,7 @@ class Features(Displayed):
         """Propose features from a sample; see :class:`rareswitch.features.fit.Proposal` for the settings."""
         return cls(**Proposal(**settings).settings(contexts, arms))
 
-    def to_plain(self) -> dict[str, Plain]:
+    def to_plain(self) -> dict[str, codec.Plain]:
         """Everything that makes a description what it is, with nothing left to defaults, for JSON and TOML."""
         data = {name: part for name, part in codec.plain(self).items() if name != "kind" and part is not None}
         data["fields"] = data.pop("fields")  # last, as a file of TOML has them
@@ -212,7 +210,7 @@ class Features(Displayed):
         return {"schema": SCHEMA, **data}
 
     @classmethod
-    def from_plain(cls, data: Mapping[str, Plain]) -> "Features":
+    def from_plain(cls, data: Mapping[str, codec.Plain]) -> "Features":
         """The features of plain data; what may be left out has its default."""
         if not isinstance(data, Mapping):
             raise ParameterError(f"features must be a table of settings by name; got {data!r:.60}.")
@@ -266,7 +264,7 @@ def _ending(path: str | Path) -> str:
     return ending
 
 
-def _toml(data: Mapping[str, Plain]) -> str:
+def _toml(data: Mapping[str, codec.Plain]) -> str:
     """Plain features as TOML: settings first, then a table of arms and one for each field."""
     lines = _settings({name: value for name, value in data.items() if name not in ("arms", "fields")})
     if "arms" in data:
@@ -276,7 +274,7 @@ def _toml(data: Mapping[str, Plain]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _settings(data: Mapping[str, Plain]) -> list[str]:
+def _settings(data: Mapping[str, codec.Plain]) -> list[str]:
     """Settings as TOML has them, whose texts, numbers and lists are those of JSON."""
     values = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in data.items()}
     return [f"{name} = {value}" for name, value in values.items()]

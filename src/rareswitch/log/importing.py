@@ -152,32 +152,30 @@ class _Taking:
     def _take(self, block: Block, version: int) -> None:
         """Rows of one version."""
         rows, rewards = self._rows(block, version)
-        kept = self.store.add_decisions(rows)
-        other = [at for at, (row, old) in enumerate(zip(rows, kept, strict=True)) if not _same(row, old)]
-        wrong = set(other)
-        self._refuse(block, other, "was decided otherwise: another version, arm or propensity, or other features")
-        paid = [at for at, reward in enumerate(rewards) if reward is not None and at not in wrong]
-        before = self.store.add_rewards([reward for at in paid if (reward := rewards[at]) is not None])
-        earned: set[int] = set()
-        clashing = []
-        for at, old in zip(paid, before, strict=True):
-            if old is None:
-                earned.add(at)
-            elif old.value != rewards[at].value:  # type: ignore[union-attr]
-                clashing.append(at)
+        stored = self.store.add_decisions(rows)
+        pairs = [*zip(rows, stored, strict=True)]
+        wrong = {at for at, (row, old) in enumerate(pairs) if not _same(row, old)}
+        self._refuse(block, wrong, "was decided otherwise: another version, arm or propensity, or other features")
+        paid = [(at, reward) for at, reward in enumerate(rewards) if reward is not None and at not in wrong]
+        before = self.store.add_rewards([reward for _, reward in paid])
+        earned = {at for (at, _), old in zip(paid, before, strict=True) if old is None}
+        other = zip(paid, before, strict=True)
+        clashing = {at for (at, reward), old in other if old is not None and old.value != reward.value}
         self._refuse(block, clashing, "has another reward")
-        wrong |= set(clashing)
-        new = {at for at, (row, old) in enumerate(zip(rows, kept, strict=True)) if row is old} - wrong
-        self.counts["new"] += len(new)
-        self.counts["rewarded"] += len(earned - new)
-        self.counts["rewards"] += len(earned)
-        self.counts["conflicting"] += len(wrong)
-        self.counts["copies"] += len(rows) - len(new | earned | wrong)
+        wrong |= clashing
+        new = {at for at, (row, old) in enumerate(pairs) if row is old} - wrong
+        self.counts += Counter(
+            new=len(new),
+            rewarded=len(earned - new),
+            rewards=len(earned),
+            conflicting=len(wrong),
+            copies=len(rows) - len(new | earned | wrong),
+        )
 
-    def _refuse(self, block: Block, wrong: Sequence[int], what: str) -> None:
+    def _refuse(self, block: Block, wrong: set[int], what: str) -> None:
         if wrong and not self.conflicts:
-            name = block.batch.column("id")[wrong[0]].as_py()
-            row, many = int(block.numbers[wrong[0]]), f"{len(wrong)} of {len(block.numbers)} rows"
+            first, many = min(wrong), f"{len(wrong)} of {len(block.numbers)} rows"
+            name, row = block.batch.column("id")[first].as_py(), int(block.numbers[first])
             raise ConflictError(
                 f"{block.source}: row {row} (the first is 0) contradicts what is there: decision {name!r:.100} {what}. "
                 f"So do {many} that were read with it. Keep the right ones, or leave these out: conflicts=True "
