@@ -14,6 +14,7 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import EmptySetError, FileFormatError, ParameterError
 from rareswitch.evaluation import Always, evaluate, lift_of
+from rareswitch.evaluation.intervals import bounded, combined, term_of
 from rareswitch.experiment import Rewards, create
 from rareswitch.log import export_parts
 from rareswitch.policy import Baseline, Blend, Policy, PosteriorDraws
@@ -217,6 +218,24 @@ def test_all_intervals_are_wider_for_one_who_looks_often() -> None:
     assert often.earned.high - often.earned.low > 1.3 * (once.earned.high - once.earned.low)
 
 
+def test_intervals_for_every_look_contain_those_for_one_also_where_clicks_became_more() -> None:
+    """Bounds of earlier rows stay: where clicks become more late, they alone would end below the interval for one."""
+    clicks = np.random.default_rng(9).random(24_000) < np.repeat([0.5, 0.7], [20_000, 4000])
+    value = evaluate(two_arms(clicks), "uniform", anytime=True).values[0]
+    once = value.others["dr"]
+    exact = bounded(np.ones(24_000), clicks.astype(float), low=0.0, high=1.0)
+    assert value.interval.low == exact.low < once.low
+    assert value.interval.high == once.high > exact.high
+
+
+def test_snips_is_one_ratio_over_all_batches() -> None:
+    log = logged([UNIFORM, SOFT])
+    chances = log.probabilities_of(GREEDY)[np.arange(COUNT), log.arm_indices]
+    weights = chances / log.propensities
+    value = evaluate(log, {"it": GREEDY}).values[0].others["snips"].value
+    assert value == pytest.approx(float(weights @ log.rewards / weights.sum()), abs=1e-12)
+
+
 def two_arms(rewards: np.ndarray, **more: Any) -> DecisionLog:
     """Red and blue by turns, half and half."""
     columns = {"arm_indices": np.arange(len(rewards)) % 2, "propensities": np.full(len(rewards), 0.5)}
@@ -275,6 +294,17 @@ def test_value_and_gain_agree_under_drift() -> None:
     assert (own.value, own.low, own.high) == (0.0, 0.0, 0.0)
 
 
+def test_a_gain_is_as_sure_as_the_differences_of_its_rows() -> None:
+    """Of a candidate that nearly does what was done the gain is known far better than the value."""
+    rng = np.random.default_rng(6)
+    log = two_arms(rng.exponential(size=2000), behavior_probs=np.full((2000, 2), 0.5))
+    found = evaluate(log, {"it": np.tile([0.51, 0.49], (2000, 1))}, estimator="ips")
+    rows = np.where(log.arm_indices == 0, 0.51, 0.49) / 0.5 * log.rewards - log.rewards
+    gain, own = found.gains[0].interval, combined([term_of(rows)], level=0.95)
+    assert (gain.low, gain.high) == pytest.approx((own.low, own.high))
+    assert gain.high - gain.low < 0.05 * (found["it"].interval.high - found["it"].interval.low)
+
+
 def test_unsupported_play_makes_the_interval_longer_by_its_share_of_the_range() -> None:
     rng, count = np.random.default_rng(2), 4000
     places = rng.integers(2, size=count)
@@ -301,6 +331,17 @@ def test_bounds_are_kept_and_a_lift_over_next_to_nothing_has_no_percentage() -> 
     clicks = evaluate(two_arms((rng.random(4000) < 0.012).astype(float)), Always("red"), bounds=(0.0, 1.0))
     assert clicks["always red"].interval is not None
     assert clicks["always red"].interval.low >= 0.0
+    few = np.random.default_rng(0)
+    orders = (few.random(1000) < 0.08) * few.lognormal(0.0, 2.0, size=1000)  # a few of them are nearly all
+    apart, within = (evaluate(two_arms(orders), Always("red"), bounds=b).values[0].interval for b in (None, (0, 1000)))
+    assert (within.low, within.high) == (0.0, apart.high)
+    assert apart.low < 0.0
+    rare = {
+        "propensities": np.where(np.arange(6000) % 50 == 0, 0.02, 0.98),
+        "arm_indices": np.minimum(np.arange(6000) % 50, 1),
+    }
+    rated = two_arms(np.random.default_rng(1).random(6000) < 0.8, **rare)  # clicks: bounds are found
+    assert evaluate(rated, Always("red"), estimator="ips", anytime=True).values[0].interval.high == 1.0
     rewards = np.where(np.arange(4000) % 2 == 0, 0.0, 1.0) + rng.normal(size=4000)
     lift = evaluate(two_arms(rewards, baselines=np.zeros(4000, dtype=int)), "uniform").lift[0]
     assert lift.interval.low > 0.0

@@ -38,6 +38,15 @@ def test_a_sum_has_welchs_degrees_of_freedom() -> None:
     assert (interval.kind, interval.level) == ("by batch", 0.95)
 
 
+def test_long_tails_leave_few_degrees_of_freedom() -> None:
+    """Var(s²) = (m₄ − s⁴)/n: of exponential rows m₄ = 9 s⁴, so 2 s⁴/Var(s²) = n/4; uniform ones have n − 1."""
+    places = (np.arange(40_000) + 0.5) / 40_000
+    assert term_of(-np.log(places)).freedom == pytest.approx(10_000, rel=0.01)
+    assert term_of(places).freedom == 39_999.0
+    clicks = (np.arange(40_000) < 40).astype(float)  # of n p of them m₄ = s⁴/p
+    assert term_of(clicks).freedom == pytest.approx(2 * 40, rel=0.01)
+
+
 def test_one_batch_without_skewness_has_students_interval() -> None:
     rows = np.random.default_rng(1).random(25)
     expected = stats.ttest_1samp(rows, 0.0).confidence_interval(0.95)

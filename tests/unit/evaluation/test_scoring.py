@@ -128,7 +128,7 @@ RNG = np.random.default_rng(5)
 
 def columns(count: int = 50) -> Columns:
     weights = RNG.exponential(size=count) * (RNG.random(count) < 0.7)
-    return Columns(RNG.normal(size=count), weights, RNG.normal(size=count), RNG.normal(size=count))
+    return Columns(RNG.normal(1.0, size=count), weights, RNG.normal(size=count), RNG.normal(size=count))
 
 
 def written_out(name: Estimator, given: Columns) -> float:

@@ -66,8 +66,11 @@ def test_the_lift_is_that_of_the_decisions_outside_of_the_holdout() -> None:
         means = contexts @ THETA
         truth.append(((own * means).sum(axis=1) - means[np.arange(SIZE), shown]).mean())
         trial.advance(now=float(number))
-    (whole, *_) = evaluate(trial).lift
+    found = evaluate(trial, "baseline")
+    whole = found.lift[0]
     assert whole.over == "holdout"
+    everybody = found.earned.value - found["baseline"].interval.value
+    assert whole.interval.value == pytest.approx(everybody / (1.0 - SHARE))
     assert whole.interval.low <= np.mean(truth) <= whole.interval.high
     assert trial.status(now=5.0).lift is not None
     assert "Lift over the holdout" in str(trial.status(now=5.0))
