@@ -9,11 +9,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rareswitch
 from rareswitch.cli import main
+from reference.notebooks import executed, notebooks, pages
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -83,8 +85,9 @@ def test_the_readmes_figures_are_those_that_were_measured() -> None:
 
 
 def words(page: Path) -> int:
-    """Written words: those outside of code and what it prints."""
-    return len("".join(page.read_text(encoding="utf-8").split("```")[::2]).split())
+    """Written words: those outside of code and what it prints and shows."""
+    written = "".join(page.read_text(encoding="utf-8").split("```")[::2])
+    return len(re.sub('(?s)<div class="rareswitch">.*?</div>', "", written).split())
 
 
 def test_pages_are_short() -> None:
@@ -92,6 +95,21 @@ def test_pages_are_short() -> None:
     read = [page for page in PAGES if page.parent.name in ("docs", "start", "how-to", "understand")]
     assert [f"{title(page)}: {words(page)}" for page in read if words(page) > 1200] == []
     assert sum(map(words, read)) <= 20_000
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=title)
+def test_a_notebook_shows_what_its_cells_print(path: Path) -> None:
+    """Ids of policies that were learned, times and drawings differ in their last digits between processors."""
+
+    def shown(notebook: dict[str, Any]) -> list[list[str]]:
+        cells = [cell.get("outputs", []) for cell in notebook["cells"]]
+        texts = [json.dumps([out.get("text") or [*out["data"].values()][-1] for out in outputs]) for outputs in cells]
+        return [re.split(r"<svg.*?</svg>|[0-9a-f]{12}…|\d+\.\d+</td>|iVBOR.*", text) for text in texts]
+
+    before = json.loads(path.read_text(encoding="utf-8"))
+    for page, content in pages(path, before).items():
+        assert page.read_bytes() == content, "python tests/reference/notebooks.py"
+    assert shown(executed(before)) == shown(before)
 
 
 def test_every_page_is_linked_from_another() -> None:

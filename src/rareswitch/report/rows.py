@@ -303,7 +303,7 @@ def _text(value: Cell) -> str:
             return f"{value:,}"
         case float():
             size = abs(value) if math.isfinite(value) and value else 1.0
-            return number_text(value, min(6, max(0, 2 - math.floor(math.log10(size)))))
+            return f"{value:.1e}" if size < 1e-4 else number_text(value, max(0, 2 - math.floor(math.log10(size))))
         case datetime():
             return minute_text(value.timestamp())
     return escape(value if len(value) <= LONGEST_TEXT else f"{value[:LONGEST_TEXT]}…", quote=False)
