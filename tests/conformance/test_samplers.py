@@ -20,6 +20,7 @@ from rareswitch.design import (
 from rareswitch.lab.distributions import Gaussian, OneBig
 from rareswitch.lab.rivals import Allocation, EmpiricalDivergence, InverseGap
 from rareswitch.policy import Baseline, Blend, Layered, Optimistic, Policy, PosteriorDraws
+from reference.refusals import raises
 
 DIM, ARMS = 4, 7
 _SOURCE = OneBig(dim=DIM, arms=ARMS)
@@ -111,8 +112,7 @@ def test_samplers_are_frozen(sampler: Sampler) -> None:
     assert dataclasses.is_dataclass(sampler)
     for entry in dataclasses.fields(sampler):
         value = getattr(sampler, entry.name)
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(sampler, entry.name, value)
+        raises(dataclasses.FrozenInstanceError, "", setattr, sampler, entry.name, value)
         assert not isinstance(value, np.ndarray) or not value.flags.writeable
 
 

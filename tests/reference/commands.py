@@ -10,6 +10,12 @@ def said(errors: str) -> list[str]:
     return [line for line in errors.splitlines() if "compiling kernels" not in line]
 
 
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    """What a command prints."""
+    assert main(arguments) == status
+    return capsys.readouterr().out
+
+
 def done(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
     """What a command prints that has nothing to warn of."""
     assert main(arguments) == status

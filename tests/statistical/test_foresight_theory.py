@@ -10,7 +10,7 @@ import pytest
 from rareswitch.core import ContextSets
 from rareswitch.design import GOptimal
 from rareswitch.errors import ParameterError
-from rareswitch.lab.worlds import LinearWorld, make_world
+from rareswitch.lab.worlds import make_world
 from rareswitch.learner import Foresight, certified_cost, geometric_grid
 from rareswitch.learner.confidence import self_normalized_intervals
 from rareswitch.policy import Blend, Policy, PosteriorDraws, widest_intervals
@@ -49,8 +49,6 @@ def theorem(learner: Foresight, lengths: list[int], most: float = math.inf) -> f
 
     A decision of a batch is counted at ``most`` at most.
     """
-    assert learner.arms is not None
-    assert learner.horizon is not None
     assert learner.noise_bound is not None
     noise, norm, judges = learner.noise_bound, learner.norm_bound, len(lengths) - 1
     ridge = (noise / norm) ** 2
@@ -68,9 +66,7 @@ def test_the_theorem_in_a_seeded_run() -> None:
     """Intervals hold, the best arm survives, the certificate is above the cost and the bound above the regret."""
     horizon = 100_000
     learner = Foresight(dim=2, arms=3, horizon=horizon, noise_bound=0.3, design_share=0.5, delta=1 / horizon)
-    assert learner.noise_bound is not None
     world = make_world("gaussian", dim=2, arms=3, noise=0.3)
-    assert isinstance(world, LinearWorld)
     fresh = world.draw(2000, seed=1, first=horizon)  # of the same θ, and in no batch
     sets = ContextSets(fresh.contexts, np.ones((2000, 3), dtype=np.bool_))
     gaps = fresh.means.max(axis=1, keepdims=True) - fresh.means
@@ -95,7 +91,6 @@ def test_the_theorem_in_a_seeded_run() -> None:
         assert survivors[gaps == 0.0].all()
         cost = (policy.probabilities(sets) * gaps).sum(axis=1)
         measured = certified_cost(policy, sets)
-        assert measured is not None
         widest = widest_intervals(newest, ContextSets(fresh.contexts, survivors)).mean()
         assert cost.mean() <= measured <= 4 * widest
         # what the update printed is of 200 sets of its batch, these are 2000 others: numbers in [0, 4·widest]

@@ -11,6 +11,7 @@ from rareswitch.cli import main
 from rareswitch.decisions import DecisionLog
 from rareswitch.evaluation import effects
 from rareswitch.log import read, write
+from reference.commands import printed
 
 
 @pytest.fixture
@@ -31,8 +32,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_every_arm_is_a_row(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["effects", log]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "effects", log)
     assert out == f"{effects(read(log))}\n"
     assert out.index("blue") < out.index("red")
     assert "better" in out
@@ -40,8 +40,7 @@ def test_every_arm_is_a_row(log: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_one_arm_by_group_as_json(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["effects", log, "--arm", "blue", "--against", "red", "--by", "position", "--level", "0.9", "--json"]
-    assert main(command) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed(capsys, *command))
     assert [one["group"] for one in found["effects"]] == ["", "place 1"]
     assert found["level"] == 0.9
     interval = effects(read(log), "blue", "red", level=0.9)["blue"].interval
@@ -50,8 +49,7 @@ def test_one_arm_by_group_as_json(log: str, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"]])
 def test_pictures_are_written(log: str, asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["effects", log, *asked, "--plot", "found.png"]) == 0
-    assert "picture written to found.png" in capsys.readouterr().out
+    assert "picture written to found.png" in printed(capsys, "effects", log, *asked, "--plot", "found.png")
     assert Path("found.png").read_bytes()[:4] == b"\x89PNG"
 
 
@@ -66,8 +64,7 @@ def test_an_experiment_is_asked_by_store_and_name(
         decided = trial.decide_many([np.eye(2).tolist()] * 600, arms=[["red", "blue"]] * 600, ids=ids, now=1.0)
         paid = [bool(pay < (0.5 if one.arm == "blue" else 0.2)) for one, pay in zip(decided, pays, strict=True)]
         trial.reward_many(ids, paid, now=2.0)
-    assert main(["effects", "spring.db", "banner", "--arm", "blue", "--against", "red"]) == 0
-    assert "better" in capsys.readouterr().out
+    assert "better" in printed(capsys, "effects", "spring.db", "banner", "--arm", "blue", "--against", "red")
 
 
 def test_a_log_that_cannot_tell_has_a_status_of_its_own(
@@ -76,8 +73,7 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     monkeypatch.chdir(tmp_path)
     facts: dict[str, Any] = {"arm_indices": [0] * 200, "propensities": [1.0] * 200, "rewards": [0.0, 1.0] * 100}
     write("log.csv", DecisionLog(arms=("red", "blue"), **facts))
-    assert main(["effects", "log.csv", "--arm", "blue", "--plot", "none.png"]) == 3
-    out = capsys.readouterr().out
+    out = printed(capsys, "effects", "log.csv", "--arm", "blue", "--plot", "none.png", status=3)
     assert "not identifiable" in out
     assert "min_propensity=" in out
     assert Path("none.png").exists()

@@ -11,6 +11,8 @@ from rareswitch.cli import main
 from rareswitch.cli import plan as plan_command
 from rareswitch.planning import CONTEXTS, plan
 from rareswitch.report import as_html
+from reference.commands import printed
+from reference.refusals import raises
 
 SIZES = ["--dim", "4", "--arms", "5", "--quiet"]
 
@@ -30,8 +32,7 @@ def test_kinds_of_contexts_are_those_of_the_library() -> None:
     ],
 )
 def test_a_plan_fits_a_wide_terminal_and_begins_with_its_answer(options: list[str], capsys: Any) -> None:
-    assert main(["plan", *options, *SIZES]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "plan", *options, *SIZES)
     assert max(map(len, out.splitlines())) <= 100
     first = " ".join(out.partition("\n\n")[0].split())
     assert re.match(
@@ -55,8 +56,7 @@ def test_bounds_that_say_nothing_are_called_vacuous(capsys: Any) -> None:
 
 def test_an_experiment_follows_the_json_of_a_plan(tmp_path: Path, capsys: Any) -> None:
     file, store = tmp_path / "plan.json", str(tmp_path / "x.db")
-    assert main(["plan", "--decisions", "20000", "--policies", "6", *SIZES, "--json"]) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, "plan", "--decisions", "20000", "--policies", "6", *SIZES, "--json")
     facts = json.loads(text)
     assert facts["schema_version"] == 1
     file.write_text(text)
@@ -76,16 +76,13 @@ def test_samples_and_logs_are_read_from_files(tmp_path: Path, capsys: Any) -> No
     np.save(vectors, rng.standard_normal((50, 3, 2)))
     records.write_text("age,device\n" + "".join(f"{20 + k},{('ios', 'web')[k % 2]}\n" for k in range(40)))
     told = ["--decisions", "500", "--quiet", "--json"]
-    assert main(["plan", "--sample", str(vectors), *told]) == 0
-    assert json.loads(capsys.readouterr().out)["dim"] == 2
-    assert main(["plan", "--sample", str(records), "--arms", "a", "b", *told]) == 0
-    assert json.loads(capsys.readouterr().out)["arms"] == 2
+    assert json.loads(printed(capsys, "plan", "--sample", str(vectors), *told))["dim"] == 2
+    assert json.loads(printed(capsys, "plan", "--sample", str(records), "--arms", "a", "b", *told))["arms"] == 2
     with create(store, "x", dim=2, seed=1) as trial:
         decided = trial.decide_many(rng.standard_normal((60, 3, 2)), ids=range(60))
         trial.reward_many(range(60), rng.standard_normal(60).tolist())
         assert len(decided) == 60
-    assert main(["plan", "--log", f"{tmp_path}/x.db", "x", *told]) == 0
-    assert json.loads(capsys.readouterr().out)["source"] == "log"
+    assert json.loads(printed(capsys, "plan", "--log", f"{tmp_path}/x.db", "x", *told))["source"] == "log"
     for wrong, words in (
         (["--sample", str(records)], "--arms must be given with a sample"),
         (["--sample", str(tmp_path / "none.npy")], "no array of context sets"),
@@ -121,6 +118,5 @@ def test_progress_is_reported_and_can_stop_it() -> None:
         if len(told) == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        plan(5000, dim=3, arms=3, progress=stop)
+    raises(KeyboardInterrupt, "", plan, 5000, dim=3, arms=3, progress=stop)
     assert [done for done, _ in told] == [1, 2, 3]

@@ -17,6 +17,7 @@ import pytest
 from rareswitch.cli import main
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT
 from rareswitch.cli.running import _parser
+from reference.commands import printed
 
 
 def test_every_command_is_in_the_table_and_has_a_parser() -> None:
@@ -114,8 +115,7 @@ def test_what_a_stream_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_list_of_learners_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["learners"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(capsys, "learners").splitlines()
     assert max(map(len, lines)) <= 80
     assert "linucb                     T                    d√T, adversarial" in lines
 

@@ -62,7 +62,7 @@ def test_statistics_are_frozen_copies() -> None:
         (lambda: Stats.zero(2) + Stats.zero(3), ShapeError, "cannot be added"),
         (lambda: Stats.zero(2).estimate(ridge=0.0), ParameterError, "ridge must be positive"),
         (lambda: Stats(gram=np.eye(3), moment=np.ones(2), count=0, square_sum=0.0), InputError, "gram"),
-        (lambda: Stats.zero(2) + 1, TypeError, "unsupported"),  # type: ignore[operator]
+        (lambda: Stats.zero(2) + 1, TypeError, "unsupported"),
     ],
 )
 def test_bad_input_is_refused(call: Callable[[], object], error: type[Exception], words: str) -> None:

@@ -109,7 +109,6 @@ def test_every_arm_comes_the_best_first_and_corrected() -> None:
     assert found.correction == "bonferroni"
     for one in found:
         alone = effects(log, one.arm, "rest")[one.arm]
-        assert alone.p_value is not None
         assert one.interval.value == pytest.approx(alone.interval.value)
         assert one.interval.level == pytest.approx(1.0 - 0.05 / 3.0)
         assert one.p_value == pytest.approx(min(1.0, 3.0 * alone.p_value))
@@ -139,9 +138,7 @@ def test_groups_have_effects_of_their_own_and_a_difference_is_found() -> None:
         assert abs(interval.value - truth) < 1.1 * margin(4000 if group == "" else 2000)
     assert found.differ.freedom == 1
     assert found.differ.p_value < 1e-6
-    assert found["new"].interval is not None
     assert found["new"].interval.level == pytest.approx(0.975)
-    assert found[""].interval is not None
     assert found[""].interval.level == 0.95
     assert "differs between groups" in str(found)
 
@@ -285,7 +282,6 @@ def test_effects_that_move_are_said() -> None:
 def test_places_stand_for_arms_without_ids() -> None:
     log = uniform(2000, [0.0, 1.0], arms=None)
     found = effects(log, 1, 0)
-    assert found["1"].interval is not None
     assert found["1"].interval.low > 0.0
     assert [one.arm for one in effects(log)] == ["1", "0"]
 

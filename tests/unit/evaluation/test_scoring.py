@@ -102,8 +102,7 @@ def test_candidates_are_named_by_what_they_are() -> None:
     assert list(named_candidates({"mine": lambda contexts, available: available})) == ["mine"]
     several: list[Any] = ["unifrom", 3.0, [], {}, {"x": None}]
     for wrong in several:
-        with pytest.raises(ParameterError):
-            named_candidates(wrong)
+        raises(ParameterError, "", named_candidates, wrong)
 
 
 def test_a_policy_needs_vectors_of_its_size() -> None:
@@ -207,8 +206,6 @@ def test_predictions_rest_on_earlier_batches_and_the_other_half_alone(vectors: b
 
 def test_a_linear_world_is_predicted() -> None:
     log = batched_log(np.zeros(3000))
-    assert log.features is not None
-    assert log.contexts is not None
     theta = np.array([2.0, -1.0])
     log = batched_log(log.features @ theta + 1e6)  # a level costs no digits
     model = CrossFitted(2, 3)

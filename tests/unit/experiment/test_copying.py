@@ -41,7 +41,6 @@ def test_a_copy_in_another_store_goes_on_as_the_original(tmp_path: Path) -> None
 
 def test_keys_are_changed_and_given_up_on_purpose(tmp_path: Path) -> None:
     old, new = new_key("ed25519"), new_key("hmac")
-    assert isinstance(old, Ed25519Key)
     url = f"sqlite:///{tmp_path}/old.db"
     advance_batch(create(url, "spring", key=old, **TOLD))
     public = Ed25519Key(public=old.public)

@@ -12,6 +12,7 @@ from rareswitch.cli import main
 from rareswitch.errors import ConflictError, ParameterError, ShapeError
 from rareswitch.experiment import Experiment, Rewards
 from rareswitch.features import Features
+from reference.commands import printed
 from reference.refusals import raises
 
 RECORDS = [{"age": 20 + 7 * k % 50, "device": ("ios", "web")[k % 2]} for k in range(60)]
@@ -87,8 +88,7 @@ def test_a_table_of_rewards_is_stored_by_the_command(
     table = pl.DataFrame({"entity": [7, 7, 8], "time": times, "value": [1.0, 2.5, 1.0], "event": ["x", "y", "x"]})
     table.write_csv(path) if ending == ".csv" else table.write_parquet(path)
     command = ["experiment", "reward", url, "spring", "--by-entity", str(path)]
-    assert main(command) == 0
-    assert "2 rewards stored; 1 skipped, whose entity had no decision before." in capsys.readouterr().out
+    assert "2 rewards stored; 1 skipped, whose entity had no decision before." in printed(capsys, *command)
     with rareswitch.open(url, "spring") as trial:
         assert trial.audit("7@1").rewards == {"x": 1.0, "y": 2.5}
     assert main([*command, "--value", "1"]) == 2

@@ -54,7 +54,6 @@ def play_unit(trial: Experiment, count: int) -> None:
 def earned(trial: Experiment) -> float:
     """The rewards that the first update learned from, summed."""
     stats = trial.versions[1].summaries[0].stats[0]
-    assert stats.reward_sum is not None
     return stats.reward_sum + stats.shift * stats.count
 
 
@@ -88,8 +87,7 @@ def test_a_request_of_records_is_known_again_alone_and_among_others() -> None:
         assert trial.decide({"age": 99.0}, arms[1], id="other").repeated
         assert trial.audit("few", {"age": 31.0}, arms[0]).verdict == "matches"
         for record, offer in (({"age": 32.0}, arms[0]), ({"age": 31.0}, {"b": {"price": None}, "a": {"price": 1.0}})):
-            with pytest.raises(ConflictError):
-                trial.decide(record, offer, id="few")
+            raises(ConflictError, "", trial.decide, record, offer, id="few")
         with pytest.raises(ConflictError):  # also where both numbers are clipped
             trial.decide({"age": 1e9}, arms[1], id="other")
 
@@ -101,8 +99,7 @@ def test_an_id_that_is_refused_leaves_the_others_as_they_are() -> None:
     asked = [trial.request(contexts, id=name) for name, contexts in sets.items()]
     trial.store._queue._carry_out(asked)  # as when two threads ask at once
     assert [request.stored[0] is request.decisions[0] for request in asked] == [True, False]
-    with pytest.raises(ConflictError):
-        trial.decide(sets["old"], id="old")
+    raises(ConflictError, "", trial.decide, sets["old"], id="old")
     with pytest.raises(
         ConflictError, match=r"id 'old' was used before.* The other 1 of this call were decided"
     ) as raised:

@@ -41,7 +41,6 @@ def by_age(record: dict[str, Any], arms: dict[str, dict[str, float]]) -> str:
 def test_a_rule_of_record_and_arms_is_evaluated_on_kept_records(tmp_path: Path) -> None:
     trial = decided()
     value = evaluate(trial, by_age, level=0.999)["by_age"]
-    assert value.interval is not None
     assert value.interval.low <= 0.75 <= value.interval.high  # what it earns where three of four pay
     assert evaluate(trial, lambda record, arms: "dear")["candidate"].interval.high < value.interval.low
     given = evaluate(
@@ -72,5 +71,4 @@ def test_a_repeated_request_keeps_its_first_record() -> None:
     for record in (first, VISITORS[0] | {"note": 2}):  # not described, and so no part of the request
         trial.decide(record, ARMS, id="one", now=0.0)
     (kept,) = trial.logged(now=0.0).records(next(trial.logged(now=0.0).chunks()).ids)
-    assert kept is not None
     assert (kept.context["note"], kept.arms) == (1, ARMS)

@@ -114,7 +114,6 @@ def test_few_arms_without_features_have_parameters_of_their_own_and_room_for_mor
 def test_shared_and_own_parameters_can_be_had_together() -> None:
     features = Features.fit(sample(), arms=items(), own=["member"], crossings=[("age", "price")], drop=["city"])
     assert features.crossings == (("age", "price"),)
-    assert features.arms is not None
     assert features.arms.own == ("member",)
     alone = {field.name for field in features.fields if field.alone}
     assert alone == {"age", "price", "kind"}

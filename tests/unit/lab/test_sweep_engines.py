@@ -17,6 +17,7 @@ from rareswitch.lab import Run, load_runs, sweep
 from rareswitch.lab.sweep import LearnerFactory
 from rareswitch.lab.worlds import NamedWorld, World
 from rareswitch.learner import Foresight, Learner, make_learner
+from reference.commands import printed
 
 WORLD = NamedWorld(name="gaussian", dim=3, arms=4, noise=0.5)
 COMMAND = ("compare", "--learners", "oful", "foresight", "fixed-set-elimination", "--horizons", "300", "--dim", "3")
@@ -87,12 +88,11 @@ def test_factories_that_cannot_travel_are_named() -> None:
 
 
 def test_commands_take_an_engine(capsys: pytest.CaptureFixture[str]) -> None:
-    printed = []
+    shown = []
     for engine in ("serial", "processes:2"):
-        assert main([*COMMAND, "--seeds", "2", "--arms", "4", "--json", "--engine", engine]) == 0
-        runs = json.loads(capsys.readouterr().out)
-        printed.append([{key: value for key, value in run.items() if key != "seconds"} for run in runs])
-    assert len(printed[0]) == 4
-    assert printed[0] == printed[1]
+        runs = json.loads(printed(capsys, *COMMAND, "--seeds", "2", "--arms", "4", "--json", "--engine", engine))
+        shown.append([{key: value for key, value in run.items() if key != "seconds"} for run in runs])
+    assert len(shown[0]) == 4
+    assert shown[0] == shown[1]
     assert main(["contest", "--learners", "linucb 1", "--worlds", "fixed", "--horizons", "60", "--seeds", "1",
                  "--engine", "processes:1"]) == 0  # fmt: skip

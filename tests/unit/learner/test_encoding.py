@@ -5,16 +5,7 @@ import pytest
 
 from golden.record_state import FILE, LEARNER, SEED, rows, world
 from rareswitch.core import Stats
-from rareswitch.learner import (
-    Foresight,
-    Summary,
-    state_from_bytes,
-    state_to_bytes,
-    summaries_from_bytes,
-    summaries_to_bytes,
-)
-
-SHORT = Foresight(dim=3, horizon=1000, policies=5)
+from rareswitch.learner import Summary, state_from_bytes, state_to_bytes, summaries_from_bytes, summaries_to_bytes
 
 
 def test_a_state_that_was_kept_is_read_and_continued() -> None:

@@ -94,8 +94,7 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
     ],
 )
 def test_numbers_whose_sums_would_lose_them_are_refused(given: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        learned(*rows(**given))
+    raises(error, words, learned, *rows(**given))
 
 
 def learned(learner: Learner, summary: Any) -> None:

@@ -103,7 +103,6 @@ def test_the_belief_of_sums_is_near_the_posterior_of_all_rows(level: float) -> N
     x = np.column_stack([np.random.default_rng(1).standard_normal((9000, 3)) / 2.0, np.ones(9000)])
     r = clicks(x[:, :3], level)
     *_, found = in_batches(x, r, [100, 400, 1600, 9000], intercept=True)
-    assert found.link is not None
     assert found.noise == 1.0
     mode, precision = likeliest(x, r, np.append(np.full(3, found.ridge), 1.0 / LEVEL_SPREAD**2))
     off = found.link.point - mode
@@ -133,15 +132,11 @@ def test_a_belief_that_is_sure_and_wrong_does_not_run_away() -> None:
     belief = logistic_belief([replace(Stats.of(x, r), expansion=expanded(x, r, wrong))], intercept=True)
     assert np.abs(belief.mode - wrong).max() > 100.0
     batch = fitted(x, r, [], wrong, intercept=True)
-    assert batch.expansion is not None
     refined = logistic_posterior([batch], intercept=True)
-    assert refined is not None
     mode, _ = likeliest(x, r, np.array([refined.ridge, 1.0 / LEVEL_SPREAD**2]))
     assert np.abs(batch.expansion.point).max() < 13.0
-    assert refined.link is not None
     assert np.abs(refined.link.point - mode).max() < 1.0
     single = logistic_posterior([replace(Stats.of(x, r), expansion=expanded(x, r, wrong))], intercept=True)
-    assert single is not None
     assert np.abs(single.estimate - wrong[0]).max() < 20.0  # a summary that was not refined takes a damped step
 
 
@@ -152,11 +147,9 @@ def test_a_step_that_makes_the_posterior_smaller_is_halved() -> None:
     value = expanded(x, r, good).value
     batch = replace(Stats.of(x, r), expansion=expanded(x, r, bad))
     step = next_point([], batch, Search(2, good, value), intercept=True)
-    assert step is not None
     np.testing.assert_allclose(step[0], (good + bad) / 2.0)
     np.testing.assert_array_equal(step[1].best, good)
     last = next_point([], batch, Search(PASSES - 1, good, value), intercept=True)
-    assert last is not None
     np.testing.assert_array_equal(last[0], good)  # the last pass goes back to the best point
     assert next_point([], batch, Search(PASSES, good, value), intercept=True) is None
 
@@ -175,8 +168,6 @@ def test_summaries_of_parts_add_up_in_any_order() -> None:
 
     total = learner.fitted(state, summed(state), summed)
     ours, theirs = total.stats[0].expansion, whole.stats[0].expansion
-    assert ours is not None
-    assert theirs is not None
     assert total.stats[0].count == len(rows)
     assert ours.point.any()
     np.testing.assert_allclose(ours.curvature, theirs.curvature, rtol=1e-9, atol=1e-9)
@@ -229,7 +220,6 @@ def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     state = after(learner, world, 1)
     rows = rows_of(state, world, 1)
     (stats,) = learner.summarize(state, rows).stats
-    assert stats.expansion is not None
     assert rows.features is not None
     x, least = np.column_stack([rows.features, np.ones(len(rows))]), 0.5 / (1.0 + state.past[0].rewarded)
     rates = logistic(x @ state.rule_state[LOGISTIC]), x @ state.rule_state[LINEAR]
@@ -240,7 +230,6 @@ def test_models_are_held_against_rows_that_they_have_not_seen() -> None:
     np.testing.assert_allclose(stats.expansion.held_out, wanted)
     mean = rows_of(learner.begin(), world, 1).rewards.mean()
     first = rows_of(learner.begin(), world, 1).features
-    assert first is not None
     assert first.mean(axis=0) @ state.rule_state[LINEAR][:3] + state.rule_state[LINEAR][3] == pytest.approx(mean)
 
 
@@ -336,8 +325,7 @@ def test_files_carry_it() -> None:
             meta, tensors = unpack(data[1])
             name = "past.0.stats.0.expansion.curvature"
             bent = {name: 2.0 * tensors[name]}
-            with pytest.raises(FileFormatError):
-                state_from_bytes(pack(meta, tensors | bent))
+            raises(FileFormatError, "", state_from_bytes, pack(meta, tensors | bent))
 
 
 def test_a_plan_pays_in_clicks() -> None:
@@ -363,7 +351,6 @@ def test_the_level_beside_a_truth_is_the_likeliest_one() -> None:
     """A θ that pays more for the vectors that were chosen goes with a level that pays less."""
     x = np.column_stack([np.random.default_rng(1).standard_normal((3000, 1)) * 0.1 + 2.0, np.ones(3000)])
     *_, found = in_batches(x, clicks(x[:, :1], -6.0), [300, 3000], intercept=True)
-    assert found.link is not None
     more = found.estimate + np.array([[0.0], [1.0]])
     rates = found.link.rates(np.array([[[2.0]]]), more)[0, 0]
     assert abs(rates[1] - rates[0]) < 0.02 < abs(logistic(found.link.point[-1] + 2.0 * more[1, 0]) - rates[0])

@@ -1,7 +1,6 @@
 """A state is a value: whatever happens while the next one is made, it stays as it was."""
 
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 LEARNER = Foresight(dim=3, horizon=2000, policies=5)
-CHILD = Path(__file__).parent / "interrupted.py"
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError])
@@ -41,8 +39,7 @@ def test_an_exception_within_the_rule_leaves_the_state_usable(
 def test_states_cannot_be_changed() -> None:
     state = after(LEARNER, WORLD, 2)
     for name in ("policy", "policies", "start", "forecast", "sums", "past", "kept", "notes"):
-        with pytest.raises(FrozenInstanceError):
-            setattr(state, name, None)
+        raises(FrozenInstanceError, "", setattr, state, name, None)
     with pytest.raises(ValueError, match="read-only"):
         state.sums[0].gram[0, 0] = 1.0
 

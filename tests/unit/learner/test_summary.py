@@ -41,7 +41,6 @@ def test_missing_rewards_are_counted_and_left_out() -> None:
     summary = LEARNER.summarize(STATE, known(rewards))
     assert (summary.decided, summary.rewarded, summary.missing) == (120, 80, 40)
     known_ones = ~np.isnan(rewards)
-    assert ROWS.features is not None
     x, r = ROWS.features[known_ones], rewards[known_ones]
     assert summary.stats[0].count == 80
     np.testing.assert_allclose(summary.stats[0].gram, x.T @ x)
@@ -64,7 +63,7 @@ def test_summaries_of_two_policies_do_not_add() -> None:
     with pytest.raises(BatchError, match=r"summaries of two policies cannot be added.*Give those of earlier policies"):
         one + replace(one, policy_id="f" * 64)
     with pytest.raises(TypeError):
-        one + 1  # type: ignore[operator]
+        one + 1
 
 
 @pytest.mark.parametrize("unit", ["seconds", "dates"])
@@ -89,7 +88,6 @@ def test_decisions_in_their_window_wait_even_if_their_reward_is_known(unit: str)
     assert summary.rewarded == 120 - 49 - 10 - 10
     assert summary.missing == 69
     used = np.r_[0:10, 20:40, 50:71]
-    assert ROWS.features is not None
     np.testing.assert_allclose(summary.stats[0].moment, ROWS.features[used].T @ ROWS.rewards[used])
 
 
@@ -134,7 +132,6 @@ def test_the_sample_has_the_smallest_hashes() -> None:
     state = learner.begin()
     rows = rows_of(state, WORLD, 1)
     sample = learner.summarize(state, rows).sample
-    assert sample is not None
     expected = np.argsort(sample_order(rows.ids))[:200]
     np.testing.assert_array_equal(sample.keys, rows.ids[expected])
     assert rows.contexts is not None
@@ -209,7 +206,6 @@ def test_what_is_learned_cannot_be_written_to() -> None:
     rounds = WORLD.draw(5, seed=1)
     decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(5), seed=1)
     policy = state.policy
-    assert summary.sample is not None
     arrays = [policy._estimates, policy._roots, summary.sample.keys, summary.sample.sets.contexts]
     arrays += [decisions.arms, decisions.propensities, decisions.survivors, decisions.ids]
     assert not any(array.flags.writeable for array in arrays)

@@ -13,6 +13,7 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.errors import FileFormatError, ParameterError, ShapeError
 from rareswitch.log import estimate_propensities, from_obp, read, read_all, read_csv, read_dsjson, to_obp, write
 from rareswitch.policy import Policy
+from reference.commands import printed
 from reference.logged import log_of, told
 from reference.refusals import raises
 
@@ -91,8 +92,7 @@ def test_the_command_converts_and_says_so(tmp_path: Path, capsys: pytest.Capture
     source = tmp_path / "clicks.csv"
     source.write_text("item,click,slot\na,1,1\nb,0,1\na,,2\n")
     options = ["--columns", "arm=item", "reward=click", "--propensities", "estimate", "--within", "slot"]
-    assert main(["convert", str(source), str(tmp_path / "log.parquet"), *options, "--where", "slot=1"]) == 0
-    said = capsys.readouterr().out
+    said = printed(capsys, "convert", str(source), str(tmp_path / "log.parquet"), *options, "--where", "slot=1")
     assert "2 decisions, 2 rewarded, 2 arms, no vectors" in said
     assert "estimated propensities: arm frequencies within each policy and slot" in said
     assert main(["convert", str(tmp_path / "log.parquet"), str(tmp_path / "log.dsjson")]) == 0

@@ -18,8 +18,6 @@ from rareswitch.log import StoredLog, export_parts, find_parts, import_parts, su
 from rareswitch.store import Marks, RewardRow, Store, VersionRow, open_store
 from reference.logs import Row, Run, dealt, in_memory, played, write_log, write_rows
 
-MARKS = Marks(1 << 40, 1 << 40)
-
 
 def begun() -> tuple[Learner, State]:
     learner = make_learner("foresight", dim=3, horizon=2000, grid=[60, 400, 1000, 2000])

@@ -30,7 +30,6 @@ def feedback(**changes: Any) -> dict[str, Any]:
 def test_probabilities_are_those_of_the_position() -> None:
     given = feedback()
     log = from_obp(given)
-    assert log.behavior_probs is not None
     assert log.behavior_probs.tolist() == [given["pi_b"][k, :, given["position"][k]].tolist() for k in range(6)]
     assert log.propensities.tolist() == given["pscore"].tolist()
     assert log.arms == ("0", "1", "2")

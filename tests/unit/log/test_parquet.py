@@ -110,11 +110,9 @@ def test_a_keyed_sample_is_read_and_another_is_refused(tmp_path: Path) -> None:
     assert chunk.ids[:, 0].tolist() == [one for one in ids if ranks[one] < 0.3]
     assert len(next(ParquetLog(tmp_path / "1.parquet").chunks(contexts=False))) == 200
     part(tmp_path / "2.parquet", ids, keep=set(range(0, 200, 3)))
-    with pytest.raises(FileFormatError, match="not a random sample"):
-        [*ParquetLog(tmp_path / "2.parquet").chunks()]
+    raises(FileFormatError, "not a random sample", list, ParquetLog(tmp_path / "2.parquet").chunks())
     part(tmp_path / "3.parquet", ids, keep={0} if ranks[0] > ranks.min() else {1})
-    with pytest.raises(FileFormatError, match="not a random sample"):
-        [*ParquetLog(tmp_path / "3.parquet").chunks()]
+    raises(FileFormatError, "not a random sample", list, ParquetLog(tmp_path / "3.parquet").chunks())
 
 
 @pytest.mark.parametrize("text", [True, False])
@@ -151,8 +149,7 @@ def test_vectors_may_be_lists_of_any_length_in_the_schema(tmp_path: Path) -> Non
     odd = told["features"].tolist()
     odd[2] = [1.0]
     changed(tmp_path / "1.parquet", features=pa.array(odd, pa.list_(pa.float64())))
-    with pytest.raises(FileFormatError, match=r"row 2 .* has 1 features"):
-        [*ParquetLog(tmp_path / "1.parquet").chunks()]
+    raises(FileFormatError, r"row 2 .* has 1 features", list, ParquetLog(tmp_path / "1.parquet").chunks())
 
 
 def test_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
@@ -242,11 +239,9 @@ def test_an_arm_must_be_among_the_names_and_at_its_place(tmp_path: Path) -> None
     changed(path, names=names, arm=["a", "b", "c"], arm_index=[0, 1, 2])
     assert next(ParquetLog(path).chunks()).chosen_names == ["a", "b", "c"]
     changed(path, arm=["a", "c", "c"])
-    with pytest.raises(FileFormatError, match=r"row 1 .* an arm that is not the one at its arm_index, 1"):
-        [*ParquetLog(path).chunks()]
+    raises(FileFormatError, r"row 1 .* an arm that is not the one at its arm_index, 1", list, ParquetLog(path).chunks())
     changed(path, arm=["a", "z", "c"])
-    with pytest.raises(FileFormatError, match=r"row 1 .* an arm that is none of its names"):
-        [*ParquetLog(path).chunks()]
+    raises(FileFormatError, r"row 1 .* an arm that is none of its names", list, ParquetLog(path).chunks())
 
 
 def test_parts_of_different_logs_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.errors import EmptySetError, FileFormatError
 from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.log import ParquetLog, StoredLog, export_parts, summarize
+from reference.refusals import raises
 
 STORES = ("memory", "sqlite", "postgres")
 Begin = Callable[..., Experiment]
@@ -159,7 +160,6 @@ def test_rewards_count_as_in_learning(begin: Begin, window: Any, default: Any, s
     assert known.sum() == summary.rewarded
     assert 0 < known.sum() <= 24
     assert not known[np.array(ids) * 10.0 > now - (window or -1e9)].any()
-    assert chunk.features is not None
     (stats,) = summary.stats
     np.testing.assert_allclose(
         chunk.features[known].T @ chunk.rewards[known], stats.shifted(0.0).moment[:-1], rtol=1e-12, atol=1e-12
@@ -198,8 +198,7 @@ def test_an_export_reads_the_same(begin: Begin, tmp_path: Path) -> None:
 
 
 def test_nothing_was_decided_yet(begin: Begin) -> None:
-    with pytest.raises(EmptySetError, match="has not decided anything yet"):
-        [*begin().logged().chunks()]
+    raises(EmptySetError, "has not decided anything yet", list, begin().logged().chunks())
 
 
 def test_many_decisions_come_in_chunks(begin_here: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,5 +244,4 @@ def test_sets_that_were_kept_by_something_else_are_refused(begin_here: Begin) ->
     ids = [*range(20)]
     play(trial, ids)
     first = int(np.argmin(sample_order(id_keys(ids))))
-    with pytest.raises(FileFormatError, match="not a random sample"):
-        [*changed(trial, first, contexts=None, names=None).chunks()]
+    raises(FileFormatError, "not a random sample", list, changed(trial, first, contexts=None, names=None).chunks())

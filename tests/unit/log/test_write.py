@@ -83,8 +83,7 @@ def test_nothing_stays_of_a_part_that_fails(tmp_path: Path) -> None:
             part.write(**GOOD)
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    raises(KeyboardInterrupt, "", interrupted)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -107,21 +107,17 @@ def test_dates_keep_the_gap_the_delay_and_the_earliest_first_update() -> None:
     assert all(b - a > 2 * DAY for a, b in pairwise([CREATED, *dates[:-1]])), "each batch has rewards to learn from"
     assert dates[-1] == pytest.approx(CREATED + 50 * DAY)
     close = [end.at for end in BestSchedule(**DATED).ends(Progress.beginning(CREATED))]
-    assert close[0] is not None
     assert close[0] < CREATED + 0.1 * DAY, "hours, where nothing stands against it"
 
 
 def test_an_attribution_window_is_a_delay() -> None:
     ends = BestSchedule(**DATED).ends(replace(Progress.beginning(CREATED), window=2 * DAY))
-    assert ends[0].at is not None
     assert ends[0].at > CREATED + 2 * DAY
 
 
 def test_dates_move_with_the_rate_that_is_seen() -> None:
     schedule = BestSchedule(**DATED)
     expected, slow = schedule.ends(Progress.beginning(CREATED))[0], schedule.ends(seen(1.0, 10))[0]
-    assert expected.at is not None
-    assert slow.at is not None
     assert slow.at > expected.at + DAY
     assert schedule.due(seen(1.0, 10)).now is False
     assert schedule.due(seen(1.0, 1000)).now
@@ -220,7 +216,6 @@ def test_updates_come_due_at_their_meeting_and_not_minutes_after() -> None:
 def test_a_meeting_that_was_missed_by_more_than_a_day_is_planned_anew() -> None:
     schedule = BestSchedule(**MONDAYS)
     first = schedule.ends(Progress.beginning(CREATED))[0].at
-    assert first is not None
     for late, due in ((0.9 * DAY, True), (2.0 * DAY, False)):
         days = (first - CREATED + late) / DAY
         progress = seen(days, round(1000 * days))

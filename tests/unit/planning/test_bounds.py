@@ -103,7 +103,6 @@ def test_the_bound_of_the_learned_design_is_not_claimed_where_it_is_not_proved(d
     assert advice.proven == "batch-linucb-kw"
     orders = {one.learner: one.order for one in advice.learners}
     best = orders["batch-linucb-kw"]
-    assert best is not None
     assert orders["batch-linucb-dg"] == pytest.approx(best / math.sqrt(0.5))
     assert orders["batch-linucb-dg-certified"] == pytest.approx(best / math.sqrt(0.2))
     assert {one.source for one in advice.learners} == {"Theorem 1", "Theorem 2"}

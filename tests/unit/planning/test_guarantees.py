@@ -90,7 +90,6 @@ def test_the_exponents_are_those_of_the_grids(policies: int) -> None:
 
 def test_the_exponent_of_fixed_sets() -> None:
     (fixed,) = (g for g in GUARANTEES if g.learner == "fixed-set-elimination")
-    assert isinstance(fixed, Batched)
     for policies in (2, 3, 6):
         lengths = growing_grid(10**300, policies).ends
         assert rate(lengths) == pytest.approx(fixed.exponent(policies), abs=3e-3)

@@ -86,7 +86,6 @@ def test_updates_are_at_meetings_and_what_is_lost_is_in_the_metric(dated: Plan) 
             at = datetime.fromtimestamp(end.at or 0.0, ZoneInfo("Europe/Berlin"))
             assert (at.weekday(), at.hour, at.minute) == (0, 10, 0)
     best = dated.best
-    assert best.metric is not None
     assert best.metric.expected == pytest.approx(0.05 * best.regret.expected, rel=0.25)  # 0.5 of 0.1 a decision
     assert best.floor <= best.ratio
     assert {other.kind for other in dated.others} == {"week", "never"}
@@ -97,8 +96,6 @@ def test_harder_problems_lose_more_and_take_longer_to_be_seen() -> None:
     easy, hard = (plan(20_000, **SIZES, mean=10.0, spread=5.0, lift=lift) for lift in (0.5, 0.1))
     assert hard.best.regret.expected > 3.0 * easy.best.regret.expected
     late, early = (found.detections[0].decisions for found in (hard, easy))
-    assert late is not None
-    assert early is not None
     assert late > 5 * early
     assert (*hard.gain, *easy.gain) == pytest.approx((0.2, 0.2, 1.0, 1.0))
 

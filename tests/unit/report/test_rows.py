@@ -18,6 +18,7 @@ from rareswitch.core import Displayed
 from rareswitch.errors import MissingExtraError, ParameterError
 from rareswitch.experiment import Experiment, Gate
 from rareswitch.report import ProgressBar, as_part, as_text, draw, rows_of
+from reference.refusals import raises
 
 WORLD = make_world("gaussian", dim=2, arms=3)
 ARMS = ["<b>a & b</b>", *(f"an arm with a long name, number {k}" for k in range(8))]
@@ -137,8 +138,7 @@ def test_a_result_draws_itself(name: str, result: Callable[[str], Any], tmp_path
 
 def test_what_has_no_rows_says_so(trial: Experiment) -> None:
     assert len(trial.audit(7).to_frame()) == 0
-    with pytest.raises(ParameterError, match="no picture of this Audit"):
-        draw(trial.audit(7))
+    raises(ParameterError, "no picture of this Audit", draw, trial.audit(7))
 
 
 def test_frames_are_of_the_library_that_is_there(trial: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +151,7 @@ def test_frames_are_of_the_library_that_is_there(trial: Experiment, monkeypatch:
     assert type(frame).__module__.startswith("polars")
     assert frame["decisions"].to_list() == [batch.decisions for batch in status.batches]
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingExtraError, match="pandas or polars"):
-        status.to_frame()
+    raises(MissingExtraError, "pandas or polars", status.to_frame)
 
 
 def test_wide_intervals_are_drawn_on_a_logarithmic_scale() -> None:

@@ -233,7 +233,6 @@ def test_a_sample_comes_from_a_file(ask: Ask, service: Service) -> None:
     headers = {"cookie": f"{COOKIE}={session}", "content-type": "multipart/form-data; boundary=X"}
     assert ask("POST", "/new", body, token=None, headers=headers).status_code == 303
     features = service.hub._open("autumn").description.features
-    assert features is not None
     assert "age" in features.seen
 
 

@@ -103,7 +103,6 @@ def test_what_python_can_create_can_be_created_over_http_but_for_files_of_the_se
     body |= {"approval": True, "several": "sum", "clip": [0, 5], "baseline": True, "holdout": 0.1, "keep_records": True}
     assert ask("POST", "/v1/experiments", body).status_code == 200
     kept = service.hub._open("autumn").description
-    assert kept.features is not None
     assert (kept.features.id, kept.approval, kept.holdout, kept.keep_records) == (described.id, True, 0.1, True)
     assert (kept.rewards.several, kept.rewards.clip) == ("sum", (0.0, 5.0))
     plain = {"name": "winter", "dim": 2}

@@ -73,7 +73,6 @@ def test_a_damaged_page_is_reported(path: Path) -> None:
     with opened(path) as store:
         store.add_decisions([decision(number, kept=True) for number in range(3, 3000)])
         marks = store.start_update(1, "{}")
-        assert marks is not None
         slices = store.slices(1, marks[1], sums=False)
     data = bytearray(path.read_bytes())
     data[40 * 4096 : -4096] = os.urandom(len(data) - 41 * 4096)
@@ -253,7 +252,6 @@ def test_a_wrong_password_is_reported_and_never_shown(own_server: Any, caplog: p
         store.create("{}", version(1))
         store.add_decisions([decision(1)])
         marks = store.start_update(1, "{}")
-        assert marks is not None
         slices = store.slices(1, marks[1], sums=False)
         assert len(next(slices[0].read())) == 1
         shown = f"{caught.value}{store.url}{store!r}{slices!r}{slices[0]}{caplog.text}"

@@ -118,7 +118,6 @@ def test_a_password_is_nowhere_to_be_seen(address: str, monkeypatch: pytest.Monk
     with closing(open_store(f"{address}&sslpassword=hush" if "?" in address else address, "trial")) as store:
         with pytest.raises(StoreError) as raised:
             store.head()
-        assert isinstance(store, PostgresStore)
         store.number = 1
         frozen: dict[str, Any] = {"upto": Marks(9, 9), "sums": False, "window": None}
         part = Slice(store=store, version=1, first=1, last=9, rows=9, width=8, **frozen)

@@ -33,7 +33,6 @@ def test_a_slice_reads_the_same_in_a_worker(url: str, tmp_path: Path) -> None:
         store.add_decisions(decisions(range(50)))
         store.add_rewards([reward(number, 0.5 * number) for number in range(0, 50, 3)])
         marks = store.start_update(1, "{}")
-        assert marks is not None
         (part,) = store.slices(1, marks[1], sums=False)
         rows = read(part)
         with make_executor("processes:1") as executor:

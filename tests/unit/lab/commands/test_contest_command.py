@@ -8,6 +8,8 @@ import pytest
 
 from rareswitch.cli import main
 from rareswitch.lab import ENTRANTS, SUITES, Run, simulate
+from reference.commands import printed
+from reference.refusals import raises
 from reference.tables import write_tables
 
 SMALL = ["contest", "--horizons", "60", "--seeds", "2", "--quiet"]
@@ -30,18 +32,15 @@ def test_a_contest_is_tables_pictures_and_markdown(tmp_path: Path, capsys: pytes
 
 def test_a_contest_as_json_is_resumable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*SMALL, "--worlds", "fixed", "--out", str(tmp_path / "runs.parquet"), "--first-seed", "4"]
-    assert main([*command, "--json"]) == 0
-    (first,) = json.loads(capsys.readouterr().out)
+    (first,) = json.loads(printed(capsys, *command, "--json"))
     assert {entry["entry"]: entry["kind"] for entry in first["entries"]} == {
         "linucb 1": "adaptive",
         "thompson 0.5": "adaptive",
         "falcon": "rare",
     }
     assert first["yardstick"] in ("linucb 1", "thompson 0.5")
-    assert main([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [first]  # to the second, so nothing was run again
-    assert main(command) == 0
-    assert f"6 of 6 runs were taken from {tmp_path / 'runs.parquet'}" in capsys.readouterr().out
+    assert json.loads(printed(capsys, *command, "--json")) == [first]  # to the second, so nothing was run again
+    assert f"6 of 6 runs were taken from {tmp_path / 'runs.parquet'}" in printed(capsys, *command)
 
 
 def test_the_field_is_a_suite_with_halves_and_tables(
@@ -67,14 +66,11 @@ def test_the_field_is_a_suite_with_halves_and_tables(
 
 
 def test_entries_and_suites_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["contest", "--list"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "contest", "--list")
     assert all(label in out for label in [*ENTRANTS, *SUITES])
-    assert main(["contest", "--list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = json.loads(printed(capsys, "contest", "--list", "--json"))
     assert [*listed["entries"], *listed["suites"]] == [*ENTRANTS, *SUITES]
-    with pytest.raises(SystemExit):
-        main(["contest", "--help"])
+    raises(SystemExit, "", main, ["contest", "--help"])
     assert "ten, field or changing" in " ".join(capsys.readouterr().out.split())
     assert list(SUITES) == ["ten", "field", "changing"]
     assert importlib.import_module("rareswitch.lab.contest").SEEDS == 20

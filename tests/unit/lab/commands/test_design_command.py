@@ -15,6 +15,7 @@ from rareswitch.lab.commands.design import split_sets
 from rareswitch.lab.context_files import read_context_file
 from rareswitch.lab.distributions import Gaussian, OneBig
 from rareswitch.policy import load_policy
+from reference.commands import printed
 
 SQUARE = "x,y\n1,0\n0,1\n0.1,0.1\n"
 
@@ -38,8 +39,7 @@ def is_png(path: Path) -> bool:
 
 
 def test_the_table_shows_support_weights_and_certificate(square: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["design", str(square), "--tol", "1e-6"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "design", str(square), "--tol", "1e-6")
     lines = out.splitlines()
     assert lines[0] == "set 0: 3 arms in 2 dimensions"
     assert lines[3].split() == ["0", "0.5000", "2.0000", "1", "0"]
@@ -49,8 +49,7 @@ def test_the_table_shows_support_weights_and_certificate(square: Path, capsys: p
 def test_json_gives_every_set_in_input_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "sets.csv"
     path.write_text("set,x,y\nb,1,0\na,0,2\nb,0,1\nb,1,0\n")
-    assert main(["design", str(path), "--json"]) == 0
-    sets = json.loads(capsys.readouterr().out)["sets"]
+    sets = json.loads(printed(capsys, "design", str(path), "--json"))["sets"]
     assert [one["name"] for one in sets] == ["b", "a"]
     assert [len(one["weights"]) for one in sets] == [3, 1]
     assert [one["rank"] for one in sets] == [2, 1]
@@ -61,8 +60,7 @@ def test_json_gives_every_set_in_input_order(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_distributional_policy_is_judged_on_the_other_half(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["design", str(many), "--distributional", "--json", "--regularization", "1e-4"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed(capsys, "design", str(many), "--distributional", "--json", "--regularization", "1e-4"))
     assert (data["learned_from"], data["held_out"]) == (30, 30)
     by_name = {row["sampler"]: row["variation"] for row in data["on_held_out"]}
     assert by_name["certified mixture"] < by_name["G-optimal of each set"] < by_name["uniform"]
@@ -70,8 +68,7 @@ def test_the_distributional_policy_is_judged_on_the_other_half(many: Path, capsy
     assert inside["certified mixture"] == pytest.approx(data["certificate"]["variation"])
     assert data["certificate"]["variation"] <= data["certificate"]["bound"] == pytest.approx(1.05 * 3 / 0.8)
     assert np.shape(data["policy"]["matrices"])[1:] == (3, 3)
-    assert main(["design", str(many), "--distributional"]) == 0
-    assert "certified mixture, learned from 30 sets" in capsys.readouterr().out
+    assert "certified mixture, learned from 30 sets" in printed(capsys, "design", str(many), "--distributional")
 
 
 @pytest.mark.parametrize("method", ["mixed-argmax", "mixed-softmax", "core"])
@@ -80,8 +77,7 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
 ) -> None:
     kept = tmp_path / "kept"
     asked = ["design", str(many), "--distributional", "--method", method, "--regularization", "1e-3"]
-    assert main([*asked, "--json", "--out", str(kept)]) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed(capsys, *asked, "--json", "--out", str(kept)))
     half, other = split_sets(read_context_file(many).sets, 0)
     told: dict[str, Any] = {"regularization": 1e-3, "g_optimal": GOptimal(tol=0.05)}
     if method == "core":
@@ -103,8 +99,7 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
         assert row["variation"] == variation(staged.policy, sets.contexts, sets.available, regularization=1e-3)
         assert row["deviation"] == deviation(staged.policy, sets.contexts, sets.available, regularization=1e-3)
     assert load_policy(kept).sampler.weights.tolist() == data["policy"]["weights"]  # type: ignore[attr-defined]
-    assert main([*asked, "--show", "1", "--plot", str(tmp_path / "out.png")]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, *asked, "--show", "1", "--plot", str(tmp_path / "out.png"))
     assert f"stages: {data['stages']['count']} (at most {data['stages']['most']} = d log(4d + 1) + 1)" in out
     assert f"… and {len(data['policy']['weights']) - 1} more" in out
     assert ("core: 30 of 30 sets after 1 iteration" in out) == (method == "core")
@@ -114,8 +109,7 @@ def test_the_papers_algorithms_learn_the_policy_that_the_library_learns(
 def test_sets_are_drawn_from_a_world(capsys: pytest.CaptureFixture[str]) -> None:
     """The core leaves out a rare set at a small power, and none at the paper's."""
     asked = ["design", "counterexample", "--sets", "40", "--dim", "6", "--distributional", "--method", "core", "--json"]
-    assert main(asked) == 0
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed(capsys, *asked))
     assert (data["learned_from"], data["core"]["size"], np.shape(data["policy"]["matrices"])[1:]) == (20, 20, (6, 6))
     assert main(["design", "gaussian", "--sets", "3", "--dim", "2", "--arms", "4", "--json", "--seed", "5"]) == 0
     sets = json.loads(capsys.readouterr().out)["sets"]
@@ -180,14 +174,12 @@ def test_uncertified_designs_are_named_and_give_status_1(
     assert [s for s, one in enumerate(sets) if not one["certified"]] == [1]
     assert sets[1]["weights"] is None
     assert "1 of 60 designs could not be certified" in captured.err
-    assert main(["design", str(many)]) == 1
-    assert "NOT certified: sets 1" in capsys.readouterr().out
+    assert "NOT certified: sets 1" in printed(capsys, "design", str(many), status=1)
 
 
 def test_bounds_are_shown_as_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(tmp_path / "x.npy", [[1.0, 0.0], [0.01, 0.0], [0.01, 0.0], [0.01, 0.0]])
-    assert main(["design", str(tmp_path / "x.npy"), "--tol", "1"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "design", str(tmp_path / "x.npy"), "--tol", "1")
     assert "≤ 4.0000" in out
     assert "at most 4, the number of arms" in out
     assert main(["design", str(tmp_path / "x.npy"), "--tol", "1", "--json"]) == 0

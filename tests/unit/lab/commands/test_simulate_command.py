@@ -12,6 +12,8 @@ import rareswitch.lab
 from rareswitch.cli import main
 from rareswitch.lab import load_runs
 from rareswitch.learner import LEARNERS, takes
+from reference.commands import printed
+from reference.refusals import raises
 
 SMALL = ["--dim", "3", "--arms", "5", "--seeds", "2", "--noise", "0.3"]
 
@@ -22,8 +24,7 @@ def is_png(path: Path) -> bool:
 
 def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["simulate", "--learner", "batch-linucb-dg", "--world", "gaussian", "--horizon", "1e3", *SMALL, "--json"]
-    assert main(command) == 0
-    runs = json.loads(capsys.readouterr().out)
+    runs = json.loads(printed(capsys, *command))
     assert [(r["learner"], r["world"], r["horizon"], r["seed"]) for r in runs] == [
         ("batch-linucb-dg", "gaussian", 1000, 0),
         ("batch-linucb-dg", "gaussian", 1000, 1),
@@ -36,8 +37,7 @@ def test_simulate_prints_runs_as_json(capsys: pytest.CaptureFixture[str]) -> Non
 def test_compare_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["compare", "--learners", "batch-linucb", "batch-linucb-kw", "--worlds", "gaussian", "fixed"]
     command += ["--horizons", "300", "600", *SMALL, "--plot", str(tmp_path / "c.png")]
-    assert main(command) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, *command)
     assert "batch-linucb-kw plays as batch-linucb" in out
     out = out.split("\n\n", 1)[1]
     assert out.splitlines()[0].split()[:6] == ["learner", "world", "horizon", "policies", "regret", "worst"]
@@ -65,8 +65,7 @@ def test_ctrl_c_reports_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_the_demo_shows_a_table_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--days", "3", "--plot", str(tmp_path / "demo.png")]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, "demo", "--days", "3", "--plot", str(tmp_path / "demo.png"))
     rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
     assert rows["never"][1] == "1"
     assert rows["every click at once"][4] == "540"
@@ -104,14 +103,12 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         "share of decisions that explore by design; a tenth of it in the last batch. 0.03 can cost 4 times the regret"
         in shown
     )
-    with pytest.raises(SystemExit):
-        main(["simulate", "--learner", "thompson", "--help"])
+    raises(SystemExit, "", main, ["simulate", "--learner", "thompson", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "settings of thompson: --" in shown
     assert "parameters that a policy holds" in shown
     assert "--policies" not in shown
-    with pytest.raises(SystemExit):
-        main(["compare", "--help"])
+    raises(SystemExit, "", main, ["compare", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "rareswitch compare --learners NAME … --help lists them" in shown
 
@@ -128,8 +125,7 @@ SHARED = ("--dim", "3", "--arms", "4", "--horizon", "600")
 
 
 def test_agents_share_batches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["agents", *SHARED, "--agents", "1", "5", "--json"]) == 0
-    one, five = json.loads(capsys.readouterr().out)
+    one, five = json.loads(printed(capsys, "agents", *SHARED, "--agents", "1", "5", "--json"))
     assert one["decisions"] == five["decisions"]
     assert one["regret"] == pytest.approx(five["regret"])
     assert (one["rounds"], five["rounds"]) == (8, 8)
@@ -140,9 +136,7 @@ def test_agents_share_batches(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_agents_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["agents", *SHARED, "--agents", "2", "--learner", "batch-linucb-kw"]) == 0
-    printed = capsys.readouterr().out
-    assert "bytes from all agents" in printed
-    assert "time in decisions" in printed
-    assert main(["agents", *SHARED, "--agents", "1", "4", "--learner", "oful"]) == 0
-    assert "one agent's + M·A" in capsys.readouterr().out
+    text = printed(capsys, "agents", *SHARED, "--agents", "2", "--learner", "batch-linucb-kw")
+    assert "bytes from all agents" in text
+    assert "time in decisions" in text
+    assert "one agent's + M·A" in printed(capsys, "agents", *SHARED, "--agents", "1", "4", "--learner", "oful")

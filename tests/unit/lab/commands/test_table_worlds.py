@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from rareswitch.cli import main
+from reference.commands import printed
 from reference.tables import CHOICES, labelled
 
 
@@ -19,16 +20,14 @@ def names(tmp_path: Path) -> tuple[str, str]:
 def test_learners_run_in_worlds_of_tables(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     for name in names:
         small = ["--horizon", "200", "--seeds", "2", "--quiet"]
-        assert main(["simulate", "--world", name, "--learner", "foresight", *small, "--json"]) == 0
-        runs = json.loads(capsys.readouterr().out)
+        runs = json.loads(printed(capsys, "simulate", "--world", name, "--learner", "foresight", *small, "--json"))
         assert [(run["world"], run["seed"]) for run in runs] == [(name, 0), (name, 1)]
         assert all(0.0 < run["regret"] < 200.0 for run in runs)
 
 
 def test_both_regrets_are_shown_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--learner", "pure-exploitation", "--horizon", "60", "--seeds", "2", "--quiet"]
-    assert main(["simulate", "--world", "digits", *small]) == 0
-    assert "beyond linear" in capsys.readouterr().out
+    assert "beyond linear" in printed(capsys, "simulate", "--world", "digits", *small)
     assert main(["simulate", "--world", "gaussian", "--dim", "3", "--arms", "3", *small]) == 0
     assert "beyond linear" not in capsys.readouterr().out
 
@@ -41,13 +40,11 @@ def test_how_often_a_learner_was_right_is_said_beside_policies_that_learn_nothin
     small = ["--horizon", "200", "--seeds", "2", "--quiet"]
     assert main(["simulate", "--world", f"table:{table}", *small, "--json"]) == 0
     regret = sum(run["regret"] for run in json.loads(capsys.readouterr().out)) / 2
-    assert main(["simulate", "--world", f"table:{table}", *small]) == 0
-    right, others = capsys.readouterr().out.splitlines()[-2:]
+    right, others = printed(capsys, "simulate", "--world", f"table:{table}", *small).splitlines()[-2:]
     assert f"foresight, T = 200: right in {round(100 - regret / 2, 1):g} %" in right
     assert "Best linear policy" in others
     assert "; largest class 50 %; uniform choice 33.3 %." in others
-    assert main(["simulate", "--world", names[1], *small]) == 0
-    assert "best single arm" in capsys.readouterr().out
+    assert "best single arm" in printed(capsys, "simulate", "--world", names[1], *small)
     assert main(["simulate", "--world", "gaussian", "--dim", "3", "--arms", "3", *small]) == 0
     assert "uniform choice" not in capsys.readouterr().out
 

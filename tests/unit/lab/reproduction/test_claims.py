@@ -15,6 +15,8 @@ from rareswitch.lab.reproduction import reproduce as running
 from rareswitch.lab.reproduction.claims import Claim, Condition, Effort, Finding, Measured, Series, judge_claim
 from rareswitch.lab.reproduction.reproduce import reproduce
 from rareswitch.report import as_html, as_text
+from reference.commands import printed
+from reference.refusals import raises
 
 UNMET = Condition(theorem="Theorem 9", quantity="ln T", needed=960, run=13.8)
 
@@ -113,28 +115,20 @@ def test_a_file_of_another_run_is_refused(
 ) -> None:
     keep = tmp_path / "kept.json"
     reproduce(keep=keep)
-    with pytest.raises(FileFormatError, match="holds claims of seed 0, and this is seed 1"):
-        reproduce(keep=keep, seed=1)
-    with pytest.raises(FileFormatError, match="holds claims of size whole, and this is size quick"):
-        reproduce(keep=keep, quick=True)
+    raises(FileFormatError, "holds claims of seed 0, and this is seed 1", reproduce, keep=keep, seed=1)
+    raises(FileFormatError, "holds claims of size whole, and this is size quick", reproduce, keep=keep, quick=True)
     monkeypatch.setattr(running, "__version__", "9.9")
-    with pytest.raises(FileFormatError, match=r"holds claims of version .*, and this is version 9\.9"):
-        reproduce(keep=keep)
+    raises(FileFormatError, r"holds claims of version .*, and this is version 9\.9", reproduce, keep=keep)
     for content in ("{}", "", "[1]", '{"version": 1'):
         keep.write_text(content)
-        with pytest.raises(FileFormatError, match="not a file of finished claims"):
-            reproduce(keep=keep)
-    with pytest.raises(FileFormatError, match="there is no folder"):
-        reproduce(keep=tmp_path / "none" / "kept.json")
+        raises(FileFormatError, "not a file of finished claims", reproduce, keep=keep)
+    raises(FileFormatError, "there is no folder", reproduce, keep=tmp_path / "none" / "kept.json")
 
 
 def test_bad_input_is_refused(claims: Sequence[Claim], tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="items must be numbers of claims, 1 to 3; got 4"):
-        reproduce(items=[1, 4])
-    with pytest.raises(InputError, match="items must name at least one claim"):
-        reproduce(items=[])
-    with pytest.raises(ParameterError, match="seed"):
-        reproduce(seed=-1)
+    raises(ParameterError, "items must be numbers of claims, 1 to 3; got 4", reproduce, items=[1, 4])
+    raises(InputError, "items must name at least one claim", reproduce, items=[])
+    raises(ParameterError, "seed", reproduce, seed=-1)
 
 
 def test_the_exit_status_and_what_is_written(
@@ -148,8 +142,7 @@ def test_the_exit_status_and_what_is_written(
     assert "Theorem 9 as printed: NOT TESTABLE: it needs ln T ≥ 960; the run had 13.8." in text
     assert "| 2 | claim 2 | KNOWN FAILURE | 3 |" in page.read_text()
     claims.append(claim_of(4, 5.0))
-    assert main(["reproduce", "--quiet", "--json", "--items", "4"]) == 1
-    (outcome,) = json.loads(capsys.readouterr().out)["outcomes"]
+    (outcome,) = json.loads(printed(capsys, "reproduce", "--quiet", "--json", "--items", "4", status=1))["outcomes"]
     assert outcome["verdict"] == "FAIL"
     assert outcome["measured"]["findings"][0]["value"] == 5.0
 

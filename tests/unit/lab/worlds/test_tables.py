@@ -111,7 +111,6 @@ def test_rows_are_reduced_to_as_many_components_as_asked_for(write: Write) -> No
 
 def test_shared_features_hold_the_row_for_all_arms_and_a_block_for_each(write: Write) -> None:
     world = table_world(write("rows.csv", labelled()), label="kind", features="shared")
-    assert isinstance(world, ChoiceWorld)
     width = world.dim // 4  # the row, three levels, and three blocks of the row: 4·w + 3
     assert world.dim == 4 * width + 3
     contexts = world.contexts
