@@ -199,7 +199,7 @@ def test_more_arms_than_a_lane_and_a_mask(name: str) -> None:
 def test_bad_settings_are_refused(name: str) -> None:
     for bad in ({"horizon": 1}, {"arms": 0, "dim": 0}, {"delta": 0.0}, {"noise": -1.0}, {"noise": math.nan}):
         if set(bad) <= set(takes(name)):
-            raises(ParameterError, "", made, name, **{"dim": ARMS, "arms": ARMS, "horizon": 100, "noise": 0.5} | bad)
+            raises(ParameterError, None, made, name, **{"dim": ARMS, "arms": ARMS, "horizon": 100, "noise": 0.5} | bad)
     raises(ParameterError, "does not take wings", make_learner, name, dim=ARMS, arms=ARMS, horizon=100, wings=2)
     with pytest.raises(
         ParameterError, match=f"{name} needs {', '.join(required_settings(LEARNERS[name]))}; got no settings"

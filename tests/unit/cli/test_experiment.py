@@ -206,11 +206,11 @@ def test_windows_defaults_and_late_rewards(capsys: pytest.CaptureFixture[str], m
     assert (found["learned"], found["waiting"]) == (6, 3)
     found = json.loads(done(capsys, *advance, "--json", "--now", "2026-03-02T12:00:00"))
     assert (found["learned"], found["waiting"], found["decided"]) == (9, 0, 9)  # late ones count as 0
-    raises(SystemExit, "", main, (*advance, "--now", "monday"))
+    raises(SystemExit, None, main, (*advance, "--now", "monday"))
     assert "--now: must be a date, as in '2026-03-02'" in capsys.readouterr().err
-    raises(SystemExit, "", main, (*CREATE, "--window", "fortnight"))
+    raises(SystemExit, None, main, (*CREATE, "--window", "fortnight"))
     assert "--window: must be a duration such as '2d'" in capsys.readouterr().err
-    raises(SystemExit, "", main, (*CREATE, "--window", "2"))
+    raises(SystemExit, None, main, (*CREATE, "--window", "2"))
     assert "--window: must be a duration with a unit, such as '2d', '2h'; got '2'." in capsys.readouterr().err
 
 
@@ -359,7 +359,7 @@ def test_a_start_from_a_log(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 
 def test_every_setting_that_is_a_number_or_a_text_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    raises(SystemExit, "", main, ("experiment", "create", "--help", "--learner", *LEARNERS))
+    raises(SystemExit, None, main, ("experiment", "create", "--help", "--learner", *LEARNERS))
     out = capsys.readouterr().out
     for kind in LEARNERS.values():
         for entry in settings_of(kind):

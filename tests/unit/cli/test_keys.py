@@ -70,7 +70,7 @@ def test_keys_are_not_taken_as_text(here: Path, capsys: pytest.CaptureFixture[st
     assert "there is no variable OTHER_KEY" in refused(capsys, *CREATE, "--key", "OTHER_KEY")
     assert list(here.iterdir()) == []
     done(capsys, *CREATE, "--key", "TEAM_KEY")
-    raises(SystemExit, "", main, (*CREATE, "--key", "TEAM_KEY", "--key-file", "k"))
+    raises(SystemExit, None, main, (*CREATE, "--key", "TEAM_KEY", "--key-file", "k"))
     assert "not allowed with argument" in capsys.readouterr().err
 
 

@@ -118,5 +118,5 @@ def test_progress_is_reported_and_can_stop_it() -> None:
         if len(told) == 3:
             raise KeyboardInterrupt
 
-    raises(KeyboardInterrupt, "", plan, 5000, dim=3, arms=3, progress=stop)
+    raises(KeyboardInterrupt, None, plan, 5000, dim=3, arms=3, progress=stop)
     assert [done for done, _ in told] == [1, 2, 3]

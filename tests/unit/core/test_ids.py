@@ -89,7 +89,7 @@ def test_what_is_no_id_is_refused_alone_and_among_others(bad: Any, match: str, m
         with pytest.raises(ParameterError, match=match) as caught:
             call()
         assert len(str(caught.value)) < 250
-    raises(ParameterError, "", id_keys, np.array([bad, 1, "a"], dtype=object))
+    raises(ParameterError, None, id_keys, np.array([bad, 1, "a"], dtype=object))
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_parts_are_joined() -> None:
         for name in ("ids", "features", "rewards", "times", "reward_times"):
             np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
     assert DecisionLog.concatenate([log, replace(log, times=None)]).times is None
-    raises(EmptySetError, "", DecisionLog.concatenate, [])
+    raises(EmptySetError, None, DecisionLog.concatenate, [])
     parts: Any
     for parts in ([1], [made(), None]):
         raises(ShapeError, "joined from a list of them", DecisionLog.concatenate, parts)

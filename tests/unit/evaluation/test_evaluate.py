@@ -176,7 +176,7 @@ def test_wrong_questions() -> None:
         raises(ParameterError, text, evaluate, log, **{"candidates": "uniform", **wrong})
     with pytest.raises(ParameterError, match="none of the 200 decisions of this log has a reward"):
         evaluate(replace(log, rewards=np.full(200, np.nan)))
-    raises(EmptySetError, "", evaluate, log.select(slice(0, 0)))
+    raises(EmptySetError, None, evaluate, log.select(slice(0, 0)))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_candidates_are_named_by_what_they_are() -> None:
     assert list(named_candidates({"mine": lambda contexts, available: available})) == ["mine"]
     several: list[Any] = ["unifrom", 3.0, [], {}, {"x": None}]
     for wrong in several:
-        raises(ParameterError, "", named_candidates, wrong)
+        raises(ParameterError, None, named_candidates, wrong)
 
 
 def test_a_policy_needs_vectors_of_its_size() -> None:

@@ -273,7 +273,7 @@ def test_an_arm_that_is_not_named_takes_a_spare_block_and_says_so() -> None:
 )
 def test_requests_that_make_no_sense_are_refused(context: Any, arms: Any, error: str) -> None:
     raises(RecordError, error, Features(arms=Arms(ids=["a"], spare_arms=1)).encode, context, arms)
-    raises(EmptySetError, "", MIXED.encode, {}, [])
+    raises(EmptySetError, None, MIXED.encode, {}, [])
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_file_says_by_its_ending_what_is_in_it(tmp_path: Path) -> None:
     raises(ParameterError, r"must end in \.toml or \.json", MIXED.save, tmp_path / "f.yaml")
     raises(FileFormatError, "cannot be read", Features.load, tmp_path / "none.json")
     (tmp_path / "f.json").write_text("[" * 100_000)
-    raises(FileFormatError, "", Features.load, tmp_path / "f.json")
+    raises(FileFormatError, None, Features.load, tmp_path / "f.json")
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:

@@ -59,7 +59,7 @@ def test_who_does_not_fit_is_skipped_with_the_reason() -> None:
     assert [(run.learner, run.world) for run in found.runs] == [("fixed-set-elimination", "fixed")] * 2
     assert set(found.skipped) == {("fixed-set-elimination", "gaussian"), ("base", "fixed"), ("base", "gaussian")}
     assert "one action set that never changes" in found.skipped["fixed-set-elimination", "gaussian"]
-    raises(UnsuitableError, "", entrants["base"].make, WORLD, 40, 0)
+    raises(UnsuitableError, None, entrants["base"].make, WORLD, 40, 0)
     short = contest(
         choose_entrants(["foresight 16", "linucb 1"]), places=["fixed"], horizons=[10], seeds=[1], quiet=True
     )

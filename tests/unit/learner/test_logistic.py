@@ -325,7 +325,7 @@ def test_files_carry_it() -> None:
             meta, tensors = unpack(data[1])
             name = "past.0.stats.0.expansion.curvature"
             bent = {name: 2.0 * tensors[name]}
-            raises(FileFormatError, "", state_from_bytes, pack(meta, tensors | bent))
+            raises(FileFormatError, None, state_from_bytes, pack(meta, tensors | bent))
 
 
 def test_a_plan_pays_in_clicks() -> None:

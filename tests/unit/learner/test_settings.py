@@ -107,7 +107,7 @@ def test_learners_are_values() -> None:
     assert one != OFUL(**SIZES, growth=2.0)
     with pytest.raises(AttributeError):
         one.growth = 4.0  # type: ignore[misc]
-    raises(TypeError, "", OFUL, 4, 4, 500)
+    raises(TypeError, None, OFUL, 4, 4, 500)
     designing = BatchLinUCBDG(**SIZES, designer=CoreLearning(power=4.0), grid=[10, 500])
     known = {
         "BatchLinUCBDG": BatchLinUCBDG,

@@ -39,7 +39,7 @@ def test_an_exception_within_the_rule_leaves_the_state_usable(
 def test_states_cannot_be_changed() -> None:
     state = after(LEARNER, WORLD, 2)
     for name in ("policy", "policies", "start", "forecast", "sums", "past", "kept", "notes"):
-        raises(FrozenInstanceError, "", setattr, state, name, None)
+        raises(FrozenInstanceError, None, setattr, state, name, None)
     with pytest.raises(ValueError, match="read-only"):
         state.sums[0].gram[0, 0] = 1.0
 

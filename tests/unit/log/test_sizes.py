@@ -118,7 +118,7 @@ def test_a_footer_that_is_none_is_refused(tmp_path: Path) -> None:
     length = int.from_bytes(footer[-8:-4], "little")
     for cut in range(length - 1):
         data = footer[-8 - length : -8][:cut]
-        raises(OSError, "footer", list, column_chunks(data + len(data).to_bytes(4, "little") + b"PAR1"))
+        raises(OSError, "footer", column_chunks, data + len(data).to_bytes(4, "little") + b"PAR1")
 
 
 @pytest.mark.parametrize("name", ["log.json", "log.json.gz", "log.csv", "log.csv.gz"])

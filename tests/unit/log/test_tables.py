@@ -212,11 +212,11 @@ def test_files_that_are_cut_short_or_no_text(tmp_path: Path) -> None:
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 255
     path.write_bytes(bytes(damaged))
-    raises(FileFormatError, "", read_csv, path)
+    raises(FileFormatError, None, read_csv, path)
     path.write_bytes(gzip.compress(b"\xff\xfe\x00"))
     raises(FileFormatError, "UTF-8", read_csv, path)
     raises(FileFormatError, "cannot be read", read_csv, tmp_path / "missing.csv")
-    raises(FileFormatError, "", read_csv, tmp_path)
+    raises(FileFormatError, None, read_csv, tmp_path)
 
 
 def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_file_carries_the_minimum_propensity(min_propensity: MinPropensity, tm
     assert (again.decide(some, **told).arms == policy.decide(some, **told).arms).all()
     data = policy_to_bytes(policy)
     for old, new in ((b"0.04", b"0.05"), (b"min_propensity", b"flaor")):
-        raises(FileFormatError, "", policy_from_bytes, data.replace(old, new))
+        raises(FileFormatError, None, policy_from_bytes, data.replace(old, new))
 
 
 def test_records_know_the_arms_by_their_ids() -> None:

@@ -94,7 +94,7 @@ def test_a_new_file_is_taken_if_it_is_whole_and_signed(tmp_path: Path) -> None:
     frozen = FrozenPolicy(path, name="spring", seed=7, key=key)
     assert not frozen.refresh()
     path.write_bytes(first[1][:-9])
-    raises(FileFormatError, "", frozen.refresh)
+    raises(FileFormatError, None, frozen.refresh)
     assert frozen.policy.id == first[0]
     learned(trial)
     second = trial.policy_file()

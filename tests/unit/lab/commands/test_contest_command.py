@@ -70,7 +70,7 @@ def test_entries_and_suites_are_listed(capsys: pytest.CaptureFixture[str]) -> No
     assert all(label in out for label in [*ENTRANTS, *SUITES])
     listed = json.loads(printed(capsys, "contest", "--list", "--json"))
     assert [*listed["entries"], *listed["suites"]] == [*ENTRANTS, *SUITES]
-    raises(SystemExit, "", main, ["contest", "--help"])
+    raises(SystemExit, None, main, ["contest", "--help"])
     assert "ten, field or changing" in " ".join(capsys.readouterr().out.split())
     assert list(SUITES) == ["ten", "field", "changing"]
     assert importlib.import_module("rareswitch.lab.contest").SEEDS == 20

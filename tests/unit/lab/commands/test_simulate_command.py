@@ -103,12 +103,12 @@ def test_every_setting_of_a_learner_is_an_option(capsys: pytest.CaptureFixture[s
         "share of decisions that explore by design; a tenth of it in the last batch. 0.03 can cost 4 times the regret"
         in shown
     )
-    raises(SystemExit, "", main, ["simulate", "--learner", "thompson", "--help"])
+    raises(SystemExit, None, main, ["simulate", "--learner", "thompson", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "settings of thompson: --" in shown
     assert "parameters that a policy holds" in shown
     assert "--policies" not in shown
-    raises(SystemExit, "", main, ["compare", "--help"])
+    raises(SystemExit, None, main, ["compare", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "rareswitch compare --learners NAME … --help lists them" in shown
 
