@@ -1,4 +1,4 @@
-"""Faults: kills, hostile files, other processors and degenerate sets."""
+"""Faults: kills, servers, hostile files, other processors and degenerate sets."""
 
 import gc
 import json
@@ -12,7 +12,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -34,8 +35,10 @@ from reference.experiment_crowd import Crowd
 from reference.experiment_kills import MOMENTS, NOTED, Killed, occurrences
 from reference.experiment_play import Findings, Journal, Plan, look
 from reference.kills import COMMANDS, Bench, kept_of_two, moments
-from reference.postgres import GIVEN, database, start
+from reference.postgres import GIVEN, database, server, start
 from reference.processors import processors
+from reference.served import Server
+from reference.served_faults import Asked, free_files, kill, limit_files, no_room, rolled
 from reference.trials import planned
 
 #: Phases of an experiment in which its process is killed, by the verb and the point of the moment.
@@ -219,18 +222,18 @@ def postgres_kills(setup: Setup) -> Iterator[Row]:
     """The same in PostgreSQL, and a server that stops."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        server = None if os.environ.get(GIVEN) else start(folder / "server")
-        address = os.environ[GIVEN] if server is None else str(server.get_uri())
+        own = None if os.environ.get(GIVEN) else start(folder / "server")
+        address = os.environ[GIVEN] if own is None else str(own.get_uri())
         try:
             with database(address, "kills") as url:
                 yield from killed_rows("PostgreSQL", Killed(folder, url), setup)
                 yield control_row("PostgreSQL", folder, url, setup)
                 yield from crowd_rows("PostgreSQL", folder, url, setup)
-            if server is not None:
-                yield from gone_rows("PostgreSQL, stopped", folder, address, server.stop, server.start, setup)
+            if own is not None:
+                yield from gone_rows("PostgreSQL, stopped", folder, address, own.stop, own.start, setup)
         finally:
-            if server is not None:
-                server.cleanup()
+            if own is not None:
+                own.cleanup()
 
 
 #: A file may take ten times its size and this many bytes, and this many seconds; a process of a chunk this much memory.
@@ -469,6 +472,63 @@ def certificates(setup: Setup) -> Iterator[Row]:
     )
 
 
+def servers(setup: Setup) -> Iterator[Row]:
+    """Servers that are killed, have no room, or get new policies, while 16 connections decide and reward."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())).resolve()
+        address = stack.enter_context(server(uuid4().hex))
+        stores = {"SQLite": None, "PostgreSQL": stack.enter_context(database(address, "served"))}
+        for kind, url in stores.items():
+            kills = setup.pick(30, 2)
+            findings = kill(Asked(folder, url), kills)
+            yield served_row(f"{kind}, a server killed {kills} times under load, and asked again for all", findings)
+        findings = kill(Asked(folder, early=True), setup.pick(3, 1))
+        what = "SQLite, a server whose store answers 30 ms before it commits: lost by kills"
+        yield Row(what=what, measured=f"{findings.lost:,}", must=("5 or more", findings.lost >= 5))
+        findings = no_room(Asked(folder), limit_files, free_files, seconds=setup.pick(5.0, 1.5))
+        yield served_row("SQLite, a server whose files cannot grow for a while", findings)
+        if mounted := small_disk(stack, folder / "small"):
+            findings = no_room(
+                Asked(mounted), partial(fill_disk, mounted), partial(clear_disk, mounted), seconds=setup.pick(5.0, 1.5)
+            )
+            yield served_row("SQLite, a server whose disk is full for a while", findings)
+        else:
+            yield from missing("SQLite, a server whose disk is full for a while", "only root can mount a small one")
+        policies = setup.pick(10, 3)
+        findings = rolled(folder, policies)
+        yield served_row(f"an edge server under load, {policies} policies in turn, a broken file before each", findings)
+
+
+def served_row(what: str, findings: Findings) -> Row:
+    """How a server came through."""
+    text = f"{findings.acknowledged:,} acknowledged, {findings.lost} lost, {findings.doubled} doubled, "
+    text += f"{len(findings.faults)} other faults"
+    print(*findings.faults[:5], sep="\n", file=sys.stderr)
+    return Row(what=what, measured=text, must=("nothing lost, all answered, the same again", findings.clean))
+
+
+def small_disk(stack: ExitStack, folder: Path) -> Path | None:
+    """A folder with a disk of its own, where that can be had."""
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(folder)], capture_output=True)
+    if made.returncode:
+        return None
+    stack.callback(subprocess.run, ["umount", str(folder)], check=True)
+    return folder
+
+
+def fill_disk(folder: Path, _: Server) -> None:
+    """Leave no room."""
+    with suppress(OSError), (folder / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+def clear_disk(folder: Path, _: Server) -> None:
+    """Make room again."""
+    (folder / "ballast").unlink()
+
+
 CASES = {
     "commands": Case(commands, "Commands that are killed at each call of a file and at random moments.", exact=True),
     "sqlite": Case(sqlite_kills, "Experiments in SQLite whose process is killed; a control must lose.", exact=True),
@@ -478,6 +538,7 @@ CASES = {
         exact=True,
     ),
     "postgres": Case(postgres_kills, "The same in PostgreSQL.", exact=True),
+    "servers": Case(servers, "Servers that are killed, have no room, or get new policies under load.", exact=True),
     "files": Case(hostile_files, "Files that claim more than they hold, or were edited.", exact=True),
     "processors": Case(other_processors, "Learned on one processor, verified and played on others.", exact=True),
     "certificates": Case(certificates, "Certificates of degenerate sets against 70 digits.", exact=True),

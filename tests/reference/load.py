@@ -77,22 +77,24 @@ class Running:
     def __init__(self, load: Load) -> None:
         self._process = Popen([sys.executable, __file__], stdin=PIPE, stdout=PIPE)
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._answer = self._process.stdout
         self._process.stdin.write(msgspec.msgpack.encode(load))
         self._process.stdin.close()
-        self._limit = load.seconds + 2 * PATIENCE
+        self._answer.read(1)  # it is connected
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
+        self._answer.close()
         self._process.wait()
 
     def end(self) -> Outcome:
         """Wait for its end."""
-        assert self._process.stdout is not None
         with self:
-            return msgspec.msgpack.decode(self._process.stdout.read(), type=Outcome)
+            return msgspec.msgpack.decode(self._answer.read(), type=Outcome)
 
 
 def request(port: int, path: str, body: bytes, *, token: str, media: str = "application/json") -> bytes:
@@ -161,6 +163,8 @@ class _Crowd:
         self.last = time.perf_counter()
         if status == 200 and self.load.keeps:
             self.answers.setdefault(number, {})[step] = body
+        if status != 200:  # what comes next rests on it
+            return False
         if step + 1 < len(self.load.scripts[number % len(self.load.scripts)]):
             return True
         self.latencies.append(self.last - due)
@@ -192,6 +196,8 @@ class _Crowd:
             _, caller = await loop.create_connection(partial(_Caller, self), "127.0.0.1", self.load.port)
             callers.append(caller)
             self.open += 1
+        sys.stdout.buffer.write(b".")
+        sys.stdout.buffer.flush()
         began = time.perf_counter()
         self._end = began + self.load.seconds
         for caller in callers:

@@ -34,6 +34,8 @@ ALL_ROUTES = (*ROUTES, *FLAG_ROUTES, *RANK_ROUTES)
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 #: Seconds in which the head of a request must have come, and for which work that was begun may go on at the end.
 HEAD, DRAIN = 10.0, 20
+#: Seconds in which a worker process must show that it is alive: a busy machine takes long to load one.
+ALIVE = 60
 #: The variable in which worker processes find the settings.
 _SETTINGS = "RARESWITCH_SERVICE"
 
@@ -208,6 +210,7 @@ def serve(settings: ServerSettings, app: Router | None = None, *, quiet: bool = 
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=DRAIN,
+        timeout_worker_healthcheck=ALIVE,
     )
 
 
