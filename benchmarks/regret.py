@@ -526,7 +526,7 @@ def promises(setup: Setup) -> Iterator[Row]:
 
 
 #: At which multiples of the planned time it is looked whether the lift is seen.
-LOOKS = (0.3, 0.44, 0.67, 0.82, 1.0, 1.22, 1.5, 2.25, 3.4)
+LOOKS = (0.44, 0.66, 0.82, 1.0, 1.22, 1.51, 2.25)
 
 
 def seen_run(name: str, first: int, count: int, *folders: str | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rareswitch.evaluation.scoring import Scores
 from rareswitch.evaluation.support import MAX_UNSUPPORTED, MOST_WEIGHT, Support, carried
 from rareswitch.log import Source, StoredLog
 
-__all__ = ["few_rewards", "judged"]
+__all__ = ["EFFECTIVE", "LEAST_REWARDS", "few_rewards", "judged"]
 
 #: Below this p-value it is said that batches disagree.
 DRIFTED = 0.001

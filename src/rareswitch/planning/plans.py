@@ -69,7 +69,7 @@ class Option(Result, frozen=True, kw_only=True):
 class Other(Result, frozen=True, kw_only=True):
     """Times that people choose without a plan."""
 
-    #: ``equal``: batches of equal length; ``never``: one policy.
+    #: ``meeting``: at every meeting; ``week``, ``day``; ``equal``: batches of equal length; ``never``: one policy.
     kind: str
     policies: int
     ratio: float
@@ -155,10 +155,14 @@ class Span:
         return Progress.beginning(self.start or 0.0, rate=None if self.rate is None else self.rate / DAY)
 
     def habit(self) -> tuple[str, list[int]] | None:
-        """Updates every week, or day where that is less than three, and the ends of their batches."""
+        """Updates at every meeting; or every week, or day where that is less than three; and the ends of batches."""
         if self.rate is None or self.start is None or self.end is None:
             return None
         days = (self.end - self.start) / DAY
+        if self.on is not None:
+            meetings = self.schedule(2, dim=1, curve=RegretCurve.of(1)).meetings(self.start)
+            counts = [round(self.rate * (at - self.start) / DAY) for at in meetings]
+            return "meeting", [*dict.fromkeys([*counts, self.decisions])]
         for name, length in (("week", 7), ("day", 1)):
             if (count := math.ceil(days / length - 1e-9)) >= 3:
                 counts = [min(self.decisions, round(self.rate * length * (k + 1))) for k in range(min(count, 2000))]
@@ -307,6 +311,7 @@ def plan(
     least = least_probability(
         "min_propensity", min(SHOWN_PROPENSITY, 0.5 / offered) if min_propensity is None else min_propensity
     )
+    min_propensity_price(MinPropensity(least=least), arms=offered, ends=None, dim=width)  # refuses what cannot be
     bounds = bounds_of(dim=width, arms=most_arms, horizon=span.decisions, policies=policies, contexts=contexts)
     curves = regret_curves(facts.sets, facts.truths, total=float(span.decisions), seed=seed, progress=progress)
     uniform = np.maximum(curves.regret[:, 0], np.finfo(np.float64).tiny)
@@ -336,6 +341,7 @@ def plan(
         delay=span.late,
         arms=offered,
         gain=math.sqrt(facts.gains[0] * facts.gains[1]),
+        informative=min(facts.mean, 1.0 - facts.mean) if facts.clicks and facts.mean is not None else 1.0,
     )
     detections = [detection(holdout=holdout)]
     if min_propensity is not None:

@@ -5,7 +5,10 @@ with an interval from the sum of the variances of all batches. A decision of σ�
 
     E[(1 − w)²]·σ² = (E[1/μ]·share − 1)·σ²,    w the weight of the comparison's arm, μ its propensity,
 
-where the first policy is blind, and later ones play their best arm but for the holdout and the minimum propensity.
+where the first policy is blind, and later ones play their best arm but for the holdout, the minimum propensity and
+what foresight explores.
+Before the comparison is worth EFFECTIVE decisions of its own, n/E[1/μ], and has shown LEAST_REWARDS, there is no
+interval.
 """
 
 from collections.abc import Sequence
@@ -14,12 +17,15 @@ import msgspec
 import numpy as np
 
 from rareswitch.core import Result
+from rareswitch.evaluation import EFFECTIVE, LEAST_REWARDS
 from rareswitch.planning.regret_model import RegretCurve
 
 __all__ = ["Detection", "decisions_until_seen"]
 
 #: Of the interval, and the share of experiments that see the lift by then.
 LEVEL, POWER = 0.95, 0.8
+#: Of the second policy's decisions what foresight explores on average, and later as much less as more was learned from.
+EXPLORED = 0.2
 #: Decisions are tried in steps of this factor, up to this multiple of the plan's.
 STEP, BEYOND = 1.03, 1000.0
 
@@ -49,6 +55,7 @@ def decisions_until_seen(
     gain: float,
     holdout: float | None = None,
     min_propensity: float | None = None,
+    informative: float = 1.0,
 ) -> Detection:
     """When the interval of the lift so far is above 0 in four of five experiments.
 
@@ -60,39 +67,35 @@ def decisions_until_seen(
         Of the best arms above uniform choice, in standard deviations of a reward.
     arms
         In a set, a mean where sets differ. A holdout keeps any of them.
+    informative
+        The share of rewards that say something: of clicks that of the rarer value.
 
     Examples
     --------
     >>> problem = {"ends": [50, 500, 10_000], "curve": RegretCurve.of(5), "arms": 4, "holdout": 0.1}
     >>> decisions_until_seen(**problem, gain=0.1).decisions, decisions_until_seen(**problem, gain=0.2).decisions
-    (7099, 1933)
+    (6691, 1718)
     """
     from scipy.special import ndtri
 
     starts = np.array([0.0, *ends[:-1]])
-    explored = (min_propensity or 0.0) * arms
-    better = (1.0 - explored) * (1.0 - curve.at(starts - delay))
+    least, kept = min_propensity or 0.0, holdout or 0.0
+    better = (1.0 - least * arms) * (1.0 - curve.at(starts - delay))
     better[0] = 0.0
-    if holdout is None:
-        least = min_propensity or 0.0
-        most = 1.0 - (arms - 1.0) * least
-        later = (1.0 / most + (arms - 1.0) / least) / arms**2 - 1.0 if least else np.inf
-        first = 0.0
-    else:
-        blind = (1.0 - holdout) / arms + holdout
-        share = (1.0 - holdout) * (min_propensity or 0.0) + holdout
-        later = (1.0 - 1.0 / arms) * (1.0 - share) / share / (1.0 - holdout) ** 2
-        first = (1.0 - blind) / blind / (1.0 - holdout) ** 2
-    variances = np.full(len(starts), later)
-    variances[0] = first
-    counts = np.arange(1.0, np.log(BEYOND * ends[-1]) / np.log(STEP))
-    totals = STEP**counts
+    explored = np.append(1.0, EXPLORED * ends[0] / starts[1:])
+    others = (1.0 - kept) * (least + (1.0 - arms * least) * explored / arms)
+    best = 1.0 - kept - (arms - 1.0) * others
+    spreads = (1.0 / (best + kept) + (arms - 1.0) / (others + kept)) / arms  # E[1/μ] of an arm that is kept
+    if holdout is None:  # of all arms, each in its share
+        spreads /= arms
+    variances = (spreads - 1.0) / (1.0 - kept) ** 2
+    totals = STEP ** np.arange(1.0, np.log(BEYOND * ends[-1]) / np.log(STEP))
     last = np.append(np.array(ends[:-1], dtype=np.float64), np.inf)
     lengths = np.clip(totals[:, None], starts, last) - starts
     lifts = lengths @ better / totals
     errors = np.sqrt(lengths @ variances) / totals
-    seen = gain * lifts >= (ndtri(0.5 + LEVEL / 2.0) + ndtri(POWER)) * errors
-    seen &= lifts > 0.0
+    answered = np.square(totals) / (lengths @ spreads) >= max(EFFECTIVE, LEAST_REWARDS / informative)
+    seen = answered & (lifts > 0.0) & (gain * lifts >= (ndtri(0.5 + LEVEL / 2.0) + ndtri(POWER)) * errors)
     detection = Detection(gain=gain, holdout=holdout, min_propensity=min_propensity)
     if not seen.any():
         return detection

@@ -13,7 +13,7 @@ from rareswitch.planning.regret_model import RegretCurve, adaptive_cost, best_en
 from rareswitch.planning.times import DAY, Duration, duration_of, plain_fields, zone_of
 from rareswitch.store import Counts
 
-__all__ = ["Due", "Price", "Progress", "Schedule", "ScheduleTable", "Wait", "unlearnable"]
+__all__ = ["Due", "End", "Price", "Progress", "Schedule", "ScheduleTable", "Wait", "unlearnable"]
 
 #: Batches to come that are forecast where a schedule does not end.
 OUTLOOK = 3

@@ -23,6 +23,9 @@ TRUTHS = 48
 SETS = 400
 #: The most numbers in these, and the sets with which parameters are scaled.
 NUMBERS, SCALED = 1 << 21, 100
+#: Rewards for each feature below which nothing counts as learned: with fewer, neither the noise nor the length of θ is
+#: known, and a policy may be sure of the wrong arms for the rest of the run.
+FEWEST = 3.0
 #: Decisions grow by this factor from one policy to the next.
 GROWTH = 2.0
 #: More batches than a chain can have; keys its draws.
@@ -149,7 +152,7 @@ def regret_curves(
 ) -> Curves:
     """The curves of all truths, up to a policy that was learned from at least half of the decisions."""
     arms, dim = sets.contexts.shape[1:]
-    first = dim + 2.0  # with fewer rewards not even the noise is known
+    first = FEWEST * dim
     stages = max(1, math.ceil(math.log(max(total / first, 1.0), GROWTH)))
     known = np.array([0.0, *(first * GROWTH**k for k in range(stages))])
     played = max(50, min(SETS, NUMBERS // (arms * dim)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = ["DAY", "Moment", "date_text", "duration_of", "duration_text", "from_settings", "minute_text", "moment_of"]
-__all__ += ["plain_fields", "seconds_of"]
+__all__ += ["plain_fields", "seconds_of", "short_date_text"]
 
 T = TypeVar("T")
 #: What people write for a duration: with a unit, or 0.
@@ -213,3 +213,13 @@ def date_text(moment: float, zone: str) -> str:
     """
     when = datetime.fromtimestamp(moment, zone_of(zone))
     return f"{when:%a} {when.day} {when:%B %Y, %H:%M %Z}"
+
+
+def short_date_text(moment: float, zone: str, *, year: bool) -> str:
+    """A moment in a list of several.
+
+    >>> short_date_text(0.0, "UTC", year=False)
+    '1 Jan 00:00'
+    """
+    when = datetime.fromtimestamp(moment, zone_of(zone))
+    return f"{when.day} {when:{'%b %Y %H:%M' if year else '%b %H:%M'}}"
