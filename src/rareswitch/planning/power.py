@@ -79,16 +79,16 @@ def decisions_until_seen(
     from scipy.special import ndtri
 
     starts = np.array([0.0, *ends[:-1]])
-    least, kept = min_propensity or 0.0, holdout or 0.0
+    least, held = min_propensity or 0.0, holdout or 0.0
     better = (1.0 - least * arms) * (1.0 - curve.at(starts - delay))
     better[0] = 0.0
     explored = np.append(1.0, EXPLORED * ends[0] / starts[1:])
-    others = (1.0 - kept) * (least + (1.0 - arms * least) * explored / arms)
-    best = 1.0 - kept - (arms - 1.0) * others
-    spreads = (1.0 / (best + kept) + (arms - 1.0) / (others + kept)) / arms  # E[1/μ] of an arm that is kept
+    others = (1.0 - held) * (least + (1.0 - arms * least) * explored / arms)
+    best = 1.0 - held - (arms - 1.0) * others
+    spreads = (1.0 / (best + held) + (arms - 1.0) / (others + held)) / arms  # E[1/μ] of an arm in the holdout
     if holdout is None:  # of all arms, each in its share
         spreads /= arms
-    variances = (spreads - 1.0) / (1.0 - kept) ** 2
+    variances = (spreads - 1.0) / (1.0 - held) ** 2
     totals = STEP ** np.arange(1.0, np.log(BEYOND * ends[-1]) / np.log(STEP))
     last = np.append(np.array(ends[:-1], dtype=np.float64), np.inf)
     lengths = np.clip(totals[:, None], starts, last) - starts

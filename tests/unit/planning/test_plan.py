@@ -225,7 +225,8 @@ def test_endless_runs_are_planned_in_time() -> None:
 
 @pytest.mark.parametrize("limit", ["gap", "delay"])
 def test_where_no_update_would_be_in_time_one_policy_is_planned(limit: str) -> None:
-    found = plan(rate=50, start="2026-01-01", end="2026-02-01", **SIZES, **{limit: "90d"})
+    late: dict[str, Any] = {limit: "90d"}
+    found = plan(rate=50, start="2026-01-01", end="2026-02-01", **SIZES, **late)
     assert found.recommended == 1
     assert found.best.ratio == found.best.floor == found.options[0].ratio
 
