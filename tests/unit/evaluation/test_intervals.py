@@ -153,10 +153,6 @@ def test_drift_needs_two_batches_with_an_error() -> None:
     assert drift_p_value([exact, exact._replace(value=1.2)]) == pytest.approx(stats.chi2.sf(2.0, 1), rel=1e-6)
 
 
-#: A test that should pass does so with this probability, less one.
-RISK = 1e-6
-
-
 def test_bounded_rewards_are_rarely_ever_missed_with_large_weights() -> None:
     rng = np.random.default_rng(1000)
     runs, rows, played, click = 300, 400, 0.1, 0.2
