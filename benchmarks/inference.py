@@ -22,6 +22,8 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.evaluation import effects, lift_of
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally
+from rareswitch.evaluation.questions import Settings, question_of
+from rareswitch.evaluation.scoring import Columns, row_scores, score
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
@@ -128,6 +130,18 @@ def truth_of_log(world: World, log: DecisionLog, seed: int) -> float:
     return float(np.average(truths, weights=counts))
 
 
+def as_one_sample(log: DecisionLog, candidates: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """The intervals of SNIPS as if all rows were independent and alike, of batches that answer: to compare with."""
+    scores = score(log, candidates)
+    for name in candidates:
+        question = question_of(scores, name, settings=Settings())
+        if not question.reasons:
+            parts = [question.columns[batch] for batch in question.able]
+            rows = row_scores("snips", Columns(*map(np.concatenate, zip(*parts, strict=True))))
+            middle, half = float(rows.mean()), 1.96 * float(rows.std(ddof=1)) / math.sqrt(len(rows))
+            yield name, middle - half, middle + half
+
+
 #: What was asked, whether the interval holds, and its width.
 Answer = tuple[str, bool, float]
 ASKED = ("value", "gain", "lift")
@@ -143,9 +157,9 @@ def answers_of(
     for value, gain in zip(evaluation.values, evaluation.gains, strict=True):
         truth = values[value.candidate]
         intervals += [("value", truth, value.interval), ("gain", truth - earned, gain.interval)]
-        intervals += [(NAIVE, truth, value.naive)]
         intervals += [(f"value, {kind}", truth, value.others.get(kind)) for kind in ("ips", "snips")]
     ends = [(what, truth, i.low, i.high) for what, truth, i in intervals if i is not None]
+    ends += [(NAIVE, values[name], low, high) for name, low, high in as_one_sample(log, candidates)]
     return [(what, bool(low <= truth + 1e-12 and truth - 1e-12 <= high), high - low) for what, truth, low, high in ends]
 
 
