@@ -23,7 +23,7 @@ from rareswitch.design import Uniform
 from rareswitch.evaluation import effects, lift_of
 from rareswitch.evaluation.calibration import THRESHOLD, ArmTally
 from rareswitch.evaluation.questions import Settings, question_of
-from rareswitch.evaluation.scoring import score
+from rareswitch.evaluation.scoring import Columns, row_scores, score
 from rareswitch.experiment import Gate, create
 from rareswitch.experiment.gate import judge
 from rareswitch.lab import FROM_FILES, SUITES, left_out, world_at
@@ -130,42 +130,22 @@ def truth_of_log(world: World, log: DecisionLog, seed: int) -> float:
     return float(np.average(truths, weights=counts))
 
 
-def old_intervals(log: DecisionLog, candidates: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """The intervals of values that commit 5318647 gave, of batches that answer today: to compare widths with.
-
-    Batches counted with √(n/E w²); their variance was half of what it is where residuals do not depend on weights, at
-    least, and half of that of all batches; Student's quantile was lengthened on the side of the long tail (Johnson).
-    """
-    scores, intervals = score(log, candidates), dict[str, tuple[float, float]]()
+def as_one_sample(log: DecisionLog, candidates: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """The intervals of SNIPS as if all rows were independent and alike, of batches that answer: to compare with."""
+    scores = score(log, candidates)
     for name in candidates:
-        question, parts = question_of(scores, name, settings=Settings()), list[tuple[float, ...]]()
-        for batch in () if question.reasons else question.able:
-            columns, support = question.columns[batch], question.known[0][batch]
-            residuals, n = columns.rewards - columns.predicted, support.count
-            rows = columns.expected + columns.weights * residuals
-            alike = float(columns.expected.var()) + support.second / n * float((residuals**2).mean())
-            thirds = float(((rows - rows.mean()) ** 3).mean()), support.third / n * float((residuals**3).mean())
-            third = (max(thirds) if sum(thirds) > 0.0 else min(thirds)) / n**2
-            parts.append((float(rows.mean()), max(float(rows.var(ddof=1)), alike / 2.0) / n, third, support.effective))
-        if parts:
-            values, variances, third_moments, effective = np.array(parts).T
-            freedom, unit = np.maximum(effective - 1.0, 1.0), variances * effective
-            variances = np.maximum(unit, freedom @ unit / freedom.sum() / 2.0) / effective
-            shares = np.sqrt(effective) / np.sqrt(effective).sum()
-            total = float(shares**2 @ variances)
-            student = special.stdtrit(1.0 / float(((shares**2 * variances / total) ** 2 / freedom).sum()), 0.975)
-            skewness = float(shares**3 @ third_moments) / total**1.5
-            more = min(abs(skewness), 1.0) * (2.0 * student**2 + 1.0) / 6.0
-            below, above = (student, student + more) if skewness > 0.0 else (student + more, student)
-            middle, error = float(shares @ values), math.sqrt(total)
-            intervals[name] = (float(middle - error * below), float(middle + error * above))
-    return intervals
+        question = question_of(scores, name, settings=Settings())
+        if not question.reasons:
+            parts = [question.columns[batch] for batch in question.able]
+            rows = row_scores("snips", Columns(*map(np.concatenate, zip(*parts, strict=True))))
+            middle, half = float(rows.mean()), 1.96 * float(rows.std(ddof=1)) / math.sqrt(len(rows))
+            yield name, middle - half, middle + half
 
 
 #: What was asked, whether the interval holds, and its width.
 Answer = tuple[str, bool, float]
 ASKED = ("value", "gain", "lift")
-NAIVE, OLD = "value, all rows as one sample (SNIPS)", "value, by the intervals before (5318647)"
+NAIVE = "value, all rows as one sample (SNIPS)"
 
 
 def answers_of(
@@ -173,14 +153,13 @@ def answers_of(
 ) -> list[Answer]:
     """Of every answer on a log, with the truth at hand; of values by other intervals, too."""
     evaluation = rareswitch.evaluate(log, candidates, simultaneous=False)  # each is counted by itself
-    old, intervals = old_intervals(log, candidates), [("lift", earned - baseline, evaluation.lift[0].interval)]
+    intervals = [("lift", earned - baseline, evaluation.lift[0].interval)]
     for value, gain in zip(evaluation.values, evaluation.gains, strict=True):
         truth = values[value.candidate]
         intervals += [("value", truth, value.interval), ("gain", truth - earned, gain.interval)]
-        intervals += [(NAIVE, truth, value.naive)]
         intervals += [(f"value, {kind}", truth, value.others.get(kind)) for kind in ("ips", "snips")]
     ends = [(what, truth, i.low, i.high) for what, truth, i in intervals if i is not None]
-    ends += [(OLD, values[name], low, high) for name, (low, high) in old.items()]
+    ends += [(NAIVE, values[name], low, high) for name, low, high in as_one_sample(log, candidates)]
     return [(what, bool(low <= truth + 1e-12 and truth - 1e-12 <= high), high - low) for what, truth, low, high in ends]
 
 
@@ -206,10 +185,7 @@ def coverage(runs: dict[str, list[list[Answer]]], candidates: Callable[[str], in
             what=name,
             measured=", ".join(f"{what}s {np.mean(hits):.1%}" for what, hits in rates if hits)
             + f" hold; {len(held):,} of {asked:,} answered",
-            ratio=f"{width(answers) / width(answers, NAIVE):.2f}× i.i.d. SNIPS, "
-            f"{width(answers) / width(answers, OLD):.2f}× before"
-            if width(answers)
-            else "",
+            ratio=f"{width(answers) / width(answers, NAIVE):.2f}× i.i.d. SNIPS" if width(answers) else "",
             must=("at least 91 %", float(np.mean(held)) >= 0.91) if held else NOTHING,
         )
 

@@ -43,7 +43,6 @@ from harness import (
     missing,
 )
 from rareswitch import simulate
-from rareswitch.decisions import DecisionLog
 from rareswitch.design import GOptimal, frank_wolfe_design, g_optimal, information, staged_design, variation
 from rareswitch.experiment import Experiment
 from rareswitch.features import Features
@@ -55,6 +54,7 @@ from rareswitch.learner import Foresight, make_learner
 from rareswitch.policy import Blend, Elimination, Policy, PosteriorDraws, save_policy
 from rareswitch.service import MSGPACK, Hub, Security, Service, Tokens, application
 from reference.load import MARK, Load, Outcome, request
+from reference.loop import rows_of
 from reference.postgres import database, server
 from reference.served import Server, serving
 from yardsticks import NumpyLinUCB, batched_numpy, clarabel, open_loop_frank_wolfe
@@ -225,11 +225,7 @@ def foresight_update(setup: Setup) -> Iterator[Row]:
         learner, seconds = Foresight(dim=dim, horizon=horizon, policies=8), list[float]()
         state = learner.begin()
         while len(state.batch_sizes) > 1:
-            count, start = state.stop - state.start, state.start
-            rounds = world.draw(count, seed=1, first=start)
-            decided = state.policy.decide(rounds.contexts, ids=range(start, state.stop), seed=1)
-            rewards = world.rewards(rounds.means[np.arange(count), decided.arms], seed=1, first=start)
-            summary = learner.summarize(state, DecisionLog.of(rounds.contexts, decided, rewards))
+            summary = learner.summarize(state, rows_of(state, world, 1))
             if not seconds:
                 learner.next(state, summary)  # compiles what is compiled at the first use
             begun = time.process_time()

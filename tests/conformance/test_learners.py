@@ -174,14 +174,6 @@ def test_contexts_out_of_the_unit_ball_are_refused_walking_frozen_or_not(name: s
 
 
 @every_learner
-def test_settings_tell_learners_apart(name: str) -> None:
-    lines = {
-        repr(fresh(name, horizon=t, confidence=c, delta=d)) for t in (100, 200) for c, d in ((0.5, 0.1), ("tight", 0.2))
-    }
-    assert len(lines) == 4
-
-
-@every_learner
 def test_one_arm_and_the_shortest_run(name: str) -> None:
     world = make_world(HOME.get(name, "gaussian"), dim=1 if name == "base" else 3, arms=1, noise=NOISE)
     run = simulate(fresh(name, world, horizon=2), world, seed=1)

@@ -61,7 +61,6 @@ def value(name: str, found: tuple[float, float] | None, *, batches: int = 4, cau
         overlap=overlap,
         batches=each,
         others={other: interval(center, margin) for other in ("ips", "snips", "dr")} if answered else {},
-        naive=interval(center, 0.8 * margin) if answered else None,
         cautions=cautions,
     )
 

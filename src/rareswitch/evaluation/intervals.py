@@ -137,17 +137,6 @@ def mixture_bound(variances: FloatArray, level: float) -> float:
     return math.sqrt(steps)
 
 
-def iid(rows: FloatArray, *, level: float) -> Interval:
-    """What one would say of all rows (n,) as one sample, as if they were independent and alike: for comparison.
-
-    >>> print(iid(np.array([0.0, 1.0] * 50), level=0.95))
-    0.5 (0.4015 to 0.5985)
-    """
-    mean = float(rows.mean())
-    half = quantile_of_level(level) * float(rows.std(ddof=1)) / math.sqrt(len(rows))
-    return Interval(value=mean, low=mean - half, high=mean + half, level=level, kind="i.i.d.")
-
-
 def drift_p_value(terms: Sequence[BatchMean]) -> float:
     """The p-value of all batches having the same mean; 1 where fewer than two have an error.
 

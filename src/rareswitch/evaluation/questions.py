@@ -17,7 +17,7 @@ import numpy as np
 
 from rareswitch.core import BoolArray, FloatArray
 from rareswitch.errors import several
-from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, iid, quantile_of_level, term_of
+from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, quantile_of_level, term_of
 from rareswitch.evaluation.refusals import (
     CARRIED,
     DRIFTED,
@@ -237,12 +237,6 @@ class Question:
             interval = replace(interval, low=min(exact.low, once.low), high=max(exact.high, once.high))
         return settings.bounded(interval)
 
-    def naive(self) -> Interval:
-        """As if all rows were one sample, by SNIPS."""
-        parts = [self.columns[batch] for batch in self.able]
-        columns = Columns(*map(np.concatenate, zip(*parts, strict=True))) if parts[1:] else parts[0]
-        return iid(row_scores("snips", columns), level=self.settings.level)
-
     def batch_values(self) -> tuple[BatchValue, ...]:
         """What batches say, and why some do not."""
         values = []
@@ -459,7 +453,7 @@ def value_of(question: Question, log: Source) -> Value:
         return value
     once = {str(estimator): question.value(estimator) for estimator in ESTIMATORS}
     interval = question.value(settings.estimator, anytime=True) if settings.anytime else once[settings.estimator]
-    return replace(value, interval=interval, others=once, naive=question.naive())
+    return replace(value, interval=interval, others=once)
 
 
 #: What to bear in mind of candidates of which nothing tells what they were learned from.

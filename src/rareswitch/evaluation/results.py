@@ -30,7 +30,7 @@ class Interval:
     high: float
     #: Such as 0.95.
     level: float
-    #: How it was made: ``by batch``, ``anytime``, ``Fieller``, ``i.i.d.``.
+    #: How it was made: ``by batch``, ``anytime``, ``Fieller``.
     kind: str
 
     def __str__(self) -> str:
@@ -93,8 +93,6 @@ class Value:
     batches: tuple[BatchValue, ...] = ()
     #: The same by every estimator, where there is an answer.
     others: dict[str, Interval] = field(default_factory=dict)
-    #: SNIPS as if all rows were independent and alike, for comparison; None where it is not identifiable.
-    naive: Interval | None = None
     #: What to bear in mind: estimated propensities, values that drifted between batches, rewards that are missing.
     cautions: tuple[str, ...] = ()
 

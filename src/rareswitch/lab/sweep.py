@@ -133,8 +133,6 @@ class Sweep(Displayed):
 
     #: The finished runs, in the order learners, worlds, horizons, seeds.
     runs: list[Run]
-    #: Of each run.
-    cases: list[Case]
     #: Whether Ctrl-C ended it; the runs finished until then are all here.
     interrupted: bool
     #: How many runs were taken from the file.
@@ -257,10 +255,9 @@ def run_cases(cases: Sequence[Case], *, executor: Executor | None = None, quiet:
                 finished[case] = run  # not before it is kept, as Ctrl-C may come in between
         except KeyboardInterrupt:
             interrupted = True
-    done = [case for case in cases if case in finished]
     reasons = {(name, place): reason for (name, place, *_), reason in skipped.items()}
-    runs = [finished[case] for case in done]
-    return Sweep(cases=done, runs=runs, interrupted=interrupted, resumed=resumed, skipped=reasons)
+    runs = [finished[case] for case in cases if case in finished]
+    return Sweep(runs=runs, interrupted=interrupted, resumed=resumed, skipped=reasons)
 
 
 def _kept(cases: list[Case], path: Path) -> dict[str, Run]:

@@ -21,7 +21,6 @@ LOGGED = "logged"
 KINDS = {
     "by batch": "intervals hold although each policy was learned from the decisions before it",
     "anytime": "intervals hold whenever, and however often, they are looked at",
-    "i.i.d.": "intervals hold where no policy was learned from the decisions before it",
 }
 
 
@@ -219,8 +218,6 @@ def _by_batch(value: Value, mark: str) -> str:
         head = ["batch", "policy", "value", "interval", "error", "decisions", "spread", "unsupported"]
         text += f"\n{table(head, rows, left=2)}"
     others = {name: interval for name, interval in value.others.items() if name != value.estimator}
-    if value.naive is not None:
-        others["as if all decisions were independent"] = value.naive
     digits = decimals(others.values())
     shown = [f"{name} {mark}{number_text(i.value, digits)} ({bounds_text(i, digits)})" for name, i in others.items()]
     return "\n".join([text, filled("for comparison: " + "; ".join(shown))] if shown else [text])

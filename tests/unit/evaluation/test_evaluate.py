@@ -77,7 +77,6 @@ def test_a_log_of_a_greedy_policy_answers_nothing_about_uniform_play() -> None:
         value = evaluate(one, "uniform")["uniform"]
         assert not value.answered
         assert value.others == {}
-        assert value.naive is None
         assert all(np.isnan(batch.value) and batch.interval is None for batch in value.batches)
         assert "75 % of its play is unsupported" in value.refusals[0]
         # without the policy propensities may be wrong, which more exploration does not mend
@@ -321,6 +320,19 @@ def test_unsupported_play_makes_the_interval_longer_by_its_share_of_the_range() 
     assert gain.high - gain.low == pytest.approx(2 * 0.008, abs=0.0003)
     assert any("probability 0" in caution for caution in found.cautions)
     assert any("given as probabilities" in caution for caution in found.cautions)
+
+
+def test_a_weight_beyond_all_others_counts_as_unsupported() -> None:
+    """One decision showed red by a chance of a millionth, where 20 of 4,000 had it: it would outweigh all others."""
+    rng, chance = np.random.default_rng(7), np.where(np.arange(4000) < 20, 1e-6, 0.5)
+    shown = np.where(np.arange(4000) < 20, 1, np.arange(4000) % 2)
+    shown[0] = 0
+    propensities, both = np.where(shown == 0, chance, 1.0 - chance), np.column_stack([chance, 1.0 - chance])
+    rewards = rng.normal(1.0, 1.0, size=4000)
+    columns = {"arm_indices": shown, "propensities": propensities, "behavior_probs": both}
+    value = evaluate(two_arms(rewards, **columns), Always("red")).values[0]
+    assert value.overlap.unsupported == pytest.approx(20 / 4000)
+    assert abs(value.interval.value - 1.0) < 5 * math.sqrt(2 / 4000)
 
 
 def test_bounds_are_kept_and_a_lift_over_next_to_nothing_has_no_percentage() -> None:

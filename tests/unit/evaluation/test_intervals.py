@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
-from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, hall_inverse, iid, term_of
+from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, hall_inverse, term_of
 
 SIZES = (60, 60, 120, 240)
 #: A test that should pass does so with this probability, less one.
@@ -130,14 +130,6 @@ def test_a_first_look_follows_the_formula_of_the_mixture() -> None:
     assert interval.kind == "anytime"
 
 
-def test_the_naive_interval_is_that_of_all_rows() -> None:
-    rows = np.random.default_rng(2).normal(size=101)
-    interval = iid(rows, level=0.95)
-    half = stats.norm.ppf(0.975) * rows.std(ddof=1) / math.sqrt(101)
-    assert (interval.value, interval.high - interval.value) == pytest.approx((rows.mean(), half))
-    assert interval.kind == "i.i.d."
-
-
 def test_batches_that_drifted_are_told_from_those_that_did_not() -> None:
     rng, alarms = np.random.default_rng(3), 0
     for _ in range(1000):
@@ -147,14 +139,17 @@ def test_batches_that_drifted_are_told_from_those_that_did_not() -> None:
     assert drift_p_value([term._replace(value=term.value + k) for k, term in enumerate(terms)]) < 1e-6
 
 
+def test_drift_is_judged_by_welchs_analysis_of_variance() -> None:
+    rng = np.random.default_rng(4)
+    groups = [rng.normal(0.2 * k, 1.0 + k, size=10 + 3 * k) for k in range(5)]
+    terms = [BatchMean(part.mean(), part.var(ddof=1) / len(part), 0.0, len(part) - 1.0) for part in groups]
+    assert drift_p_value(terms) == pytest.approx(stats.f_oneway(*groups, equal_var=False).pvalue)
+
+
 def test_drift_needs_two_batches_with_an_error() -> None:
     exact, certain = BatchMean(1.0, 0.01, 0.0, 1e12), BatchMean(5.0, 0.0, 0.0, 1e12)
     assert drift_p_value([exact]) == drift_p_value([exact, certain]) == 1.0
     assert drift_p_value([exact, exact._replace(value=1.2)]) == pytest.approx(stats.chi2.sf(2.0, 1), rel=1e-6)
-
-
-#: A test that should pass does so with this probability, less one.
-RISK = 1e-6
 
 
 def test_bounded_rewards_are_rarely_ever_missed_with_large_weights() -> None:

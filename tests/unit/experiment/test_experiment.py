@@ -370,13 +370,6 @@ def test_a_preview_changes_nothing() -> None:
     assert trial.advance(now=1.0).policy_id == before.policy_id
 
 
-@pytest.mark.parametrize("schedule", [None, "by hand"])
-def test_a_preview_where_nothing_was_decided_says_what_is_waited_for(schedule: Any) -> None:
-    outcome = begun(schedule=schedule).preview(now=1.0)
-    assert (outcome.made, outcome.waits) == (False, (Wait(kind="no decisions"),))
-    assert "No update: policy 1" in str(outcome)
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -533,8 +526,9 @@ def test_a_request_with_too_many_arms_is_refused_and_the_limit_is_set_at_creatio
 
 
 def test_a_preview_says_what_is_missing_and_that_it_is_not_due() -> None:
-    trial = begun()
-    assert [wait.kind for wait in trial.preview(now=0.0).waits] == ["no decisions"]
+    for schedule in ("by hand", None):
+        trial = begun(schedule=schedule)
+        assert trial.preview(now=0.0).waits == (Wait(kind="no decisions"),)
     play(trial, 0, 6, pay=lambda _: False)
     assert [wait.kind for wait in trial.preview(now=10.0).waits] == ["no rewards"]
     play(trial, 6, 4)

@@ -20,7 +20,7 @@ from rareswitch.learner import LEARNERS, Foresight, Learner, State, make_learner
 from rareswitch.log import summarize_source, write
 from rareswitch.planning import known_regret
 from rareswitch.policy import MinPropensity, new_key
-from reference.loop import BEGIN_WITH_LOGS
+from reference.loop import BEGIN_WITH_LOGS, rows_of
 from reference.refusals import raises
 from reference.trials import play
 
@@ -40,10 +40,7 @@ def log_of(seed: int, count: int = ROWS, **told: Any) -> DecisionLog:
 
 def played(learner: Learner, state: State, seed: int, count: int) -> State:
     """The state after some decisions."""
-    drawn = WORLD.draw(count, seed=seed, first=state.start)
-    made = state.policy.decide(drawn.contexts, ids=range(state.start, state.start + count), seed=seed)
-    rewards = WORLD.rewards(drawn.means[np.arange(count), made.arms], seed=seed, first=state.start)
-    return learner.next(state, learner.summarize(state, DecisionLog.of(drawn.contexts, made, rewards)))
+    return learner.next(state, learner.summarize(state, rows_of(state, WORLD, seed, count=count)))
 
 
 def close(one: Stats, other: Stats) -> bool:
@@ -87,15 +84,10 @@ def test_a_log_lowers_the_regret_of_the_beginning() -> None:
 def test_late_rewards_do_not_lose_the_log() -> None:
     learner = Foresight(dim=DIM, horizon=2000)
     state = learner.begin(warm=summarize_source(learner, log_of(1)))
-    drawn = WORLD.draw(60, seed=1)
-    made = state.policy.decide(drawn.contexts, ids=range(60), seed=1)
-    rewards = WORLD.rewards(drawn.means[np.arange(60), made.arms], seed=1)
-    rows = DecisionLog.of(drawn.contexts, made, rewards)
-    half = DecisionLog.of(drawn.contexts, made, np.where(np.arange(60) < 30, rewards, np.nan))
+    rows = rows_of(state, WORLD, 1, count=60)
+    half = replace(rows, rewards=np.where(np.arange(60) < 30, rows.rewards, np.nan))
     second = learner.next(state, learner.summarize(state, half))
-    more = WORLD.draw(60, seed=1, first=60)
-    then = second.policy.decide(more.contexts, ids=range(60, 120), seed=1)
-    batch = learner.summarize(second, DecisionLog.of(more.contexts, then, np.zeros(60)))
+    batch = learner.summarize(second, rows_of(second, WORLD, 1, count=60))
     third = learner.next(second, batch, late=[learner.summarize(second, rows)])
     assert third.sums[0].count == ROWS + 120
     assert state.warm is not None

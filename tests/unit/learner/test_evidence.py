@@ -19,6 +19,7 @@ from rareswitch.learner import Foresight, State
 from rareswitch.learner.foresight import believed_cost, certified_cost
 from rareswitch.policy import PosteriorDraws
 from reference.loop import after, rows_of
+from reference.trials import play
 
 WORLD = make_world("gaussian", dim=3, arms=5, noise=0.5)
 PRECISION = np.array([[30.0, 5.0, 0.0], [5.0, 8.0, 1.0], [0.0, 1.0, 4.0]])
@@ -233,11 +234,7 @@ def test_an_update_tells_people_what_came() -> None:
     trial = create("memory:", "spring", dim=3, seed=7, now=0.0, grid=[40, 120, 400])
     texts, notes = [], []
     for first, stop in ((0, 40), (40, 120)):
-        rounds, count = WORLD.draw(stop - first, seed=7, first=first), stop - first
-        choices = trial.decide_many(rounds.contexts, ids=range(first, stop), now=float(first))
-        means = rounds.means[np.arange(count), [choice.arm for choice in choices]]
-        for number, reward in enumerate(WORLD.rewards(means, seed=7, first=first).tolist(), start=first):
-            trial.reward(number, reward, now=float(number))
+        play(trial, WORLD, first, stop - first, now=float(first))
         outcome = trial.advance(now=float(stop))
         assert outcome.made
         texts.append(str(outcome))

@@ -13,6 +13,7 @@ from rareswitch.lab.worlds import World, make_world
 from rareswitch.learner import Foresight, Learner, State, Summary, state_from_bytes, state_to_bytes
 from rareswitch.learner.clocks import ModelGrowth
 from rareswitch.learner.reserve import LEAST_SEEN, UNLIKE, Reserve
+from reference.loop import rows_of
 
 HORIZON = 10_000
 #: Worlds in which contexts are drawn from one distribution, also rare ones.
@@ -147,10 +148,7 @@ def learned(learner: Learner, world: World, count: int, **how: Any) -> tuple[Sta
 
 
 def part(learner: Learner, state: State, world: World, first: int, count: int) -> Summary:
-    rounds = world.draw(count, seed=3, first=first)
-    made = state.policy.decide(rounds.contexts, ids=range(first, first + count), seed=3)
-    paid = world.rewards(rounds.means[np.arange(count), made.arms], seed=3, first=first)
-    return learner.summarize(state, DecisionLog.of(rounds.contexts, made, paid))
+    return learner.summarize(state, rows_of(state, world, 3, first=first, count=count))
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -1,6 +1,5 @@
 """A state is a value: whatever happens while the next one is made, it stays as it was."""
 
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -34,14 +33,6 @@ def test_an_exception_within_the_rule_leaves_the_state_usable(
         raises(error, "in the middle", LEARNER.next, state, summary)
     assert state_to_bytes(state) == before
     assert state_to_bytes(LEARNER.next(state, summary)) == expected
-
-
-def test_states_cannot_be_changed() -> None:
-    state = after(LEARNER, WORLD, 2)
-    for name in ("policy", "policies", "start", "forecast", "sums", "past", "kept", "notes"):
-        raises(FrozenInstanceError, None, setattr, state, name, None)
-    with pytest.raises(ValueError, match="read-only"):
-        state.sums[0].gram[0, 0] = 1.0
 
 
 def test_the_end_keeps_the_last_policy_and_counts_its_batch() -> None:

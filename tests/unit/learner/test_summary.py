@@ -207,7 +207,7 @@ def test_what_is_learned_cannot_be_written_to() -> None:
     decisions = state.policy.decide(rounds.contexts, rounds.available, ids=range(5), seed=1)
     policy = state.policy
     arrays = [policy._estimates, policy._roots, summary.sample.keys, summary.sample.sets.contexts]
-    arrays += [decisions.arms, decisions.propensities, decisions.survivors, decisions.ids]
+    arrays += [decisions.arms, decisions.propensities, decisions.survivors, decisions.ids, state.sums[0].gram]
     assert not any(array.flags.writeable for array in arrays)
     for part in (state.notes[0], state.rule_state):
         with pytest.raises(TypeError):

@@ -103,7 +103,7 @@ def test_batches_are_told_on_request() -> None:
     assert ["1", "03fa9c0e", "not", "identifiable", "1,900", "1.50", "0", "%"] in rows
     assert ["2", "13fa9c0e", "0.143", "0.119", "to", "0.167", "0.012", "1,901", "2.50", "0", "%"] in rows
     assert "by batch" not in evaluation_text(evaluation())
-    assert "as if all decisions were independent 0.1430 (0.1333 to 0.1527)" in flat(text)
+    assert "for comparison: ips 0.1620 (0.1552 to 0.1688); snips 0.1620" in flat(text)
 
 
 def test_what_is_known_of_the_log_is_counted() -> None:

@@ -25,19 +25,7 @@ def test_groups_are_means_over_seeds() -> None:
 
 def test_the_table_shows_what_differs() -> None:
     lines = run_table(RUNS).splitlines()
-    assert lines[0].split() == [
-        "learner",
-        "seeds",
-        "policies",
-        "regret",
-        "worst",
-        "5",
-        "%",
-        "±",
-        "s.e.",
-        "regret/T",
-        "seconds",
-    ]
+    assert " ".join(lines[0].split()) == "learner seeds policies regret worst 5 % ± s.e. regret/T seconds"
     assert lines[2].split() == ["a", "2", "3", "12.0", "14.0", "2.0", "0.1200", "0.50"]
     assert "world" in run_table([*RUNS, run_of("a", "v", 0, 1.0)])
     assert "horizon" in run_table([*RUNS, run_of("a", "w", 0, 1.0, 200)])
