@@ -116,10 +116,10 @@ def variations(effort: Effort) -> Measured:
     lines = [
         Series(
             name=f"{name}, {source}",
-            points=tuple((d, 2 * d * d * shares[source, d, size, effort.seed][k]) for d in dims),
+            points=tuple((d, (4, 2)[k] * d * d * shares[source, d, size, effort.seed][k]) for d in dims),
         )
         for source in ("one-big", "gaussian")
-        for k, name in enumerate(("uniform / 2", "G-optimal"))
+        for k, name in enumerate(("uniform", "G-optimal"))
     ]
     return Measured(findings=tuple(findings), seeds=len(cases), series=tuple(lines), axes=("d", "V"))
 
@@ -186,7 +186,7 @@ def generalized(effort: Effort) -> Measured:
     """Ṽ of learned policies on sets that they were not learned from."""
     dims = effort.of(whole=(5, 10, 20), quick=(5, 10), small=(20,))
     factors = effort.of(whole=(1, 2, 5, 10, 30, 100), quick=(1, 3, 10, 100), small=(1, 10))
-    size, seeds = effort.of(whole=4000, quick=1000, small=500), effort.seeds(whole=5, quick=1, small=1)
+    size, seeds = effort.of(whole=4000, quick=1000, small=500), effort.seeds(whole=3, quick=1, small=1)
     cases = [(s, d, f * d, size, seed) for s in SOURCES for d in dims for f in factors for seed in seeds]
     shares = defaultdict[tuple[str, int], list[float]](list)
     for (source, dim, sample, _, _), share in zip(cases, effort.map(_generalized, cases), strict=True):
