@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate, zip_longest
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rareswitch.core import ContextSets, FloatArray, IntArray
-from rareswitch.design import GOptimal, Uniform, information, staged_design
+from rareswitch.design import Form, GOptimal, Uniform, information, staged_design
 from rareswitch.lab.compiled import find_walker
 from rareswitch.lab.distributions import ContextDistribution, Gaussian, VaryingArms, Zipf
 from rareswitch.lab.reproduction.claims import Claim, Effort, Measured, exactly
@@ -32,7 +32,8 @@ from rareswitch.learner import Learner, make_learner, paper_grid, takes
 #: Both sides of the steps of ⌈log log T⌉ among them.
 HORIZONS = (16, 17, 100, 256, 257, 1_000, 10_000, 65_536, 65_537)
 DELTA = 0.1
-Form = Literal["argmax", "softmax"]
+#: Of Algorithm 2.
+FORMS: tuple[Form, ...] = ("argmax", "softmax")
 BATCHED = ("batch-linucb", "batch-linucb-kw", "batch-linucb-dg")
 
 
@@ -252,8 +253,7 @@ def decisions(effort: Effort) -> Measured:
         for paper in ([False, True] if name in PAPER else [False])
     ]
     differ = effort.map(_differ, cases)
-    forms: tuple[Form, ...] = ("argmax", "softmax")
-    designs = [(place, d, 5, form, effort.seed) for place in ("gaussian", "zipf") for d in dims for form in forms]
+    designs = [(place, d, 5, form, effort.seed) for place in ("gaussian", "zipf") for d in dims for form in FORMS]
     stages = effort.map(_stages_differ, designs)
     sizes = f"{len(cases)} runs of {horizon}, d = {', '.join(map(str, dims))}, K = {', '.join(map(str, arms))}"
     findings = [

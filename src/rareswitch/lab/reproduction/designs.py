@@ -4,13 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
 from rareswitch.core import ContextSets, FloatArray
 from rareswitch.design import GOptimal, Uniform, core_identification, core_learning, g_optimal, staged_design
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig, Zipf
+from rareswitch.lab.reproduction.algorithms import FORMS
 from rareswitch.lab.reproduction.claims import Claim, Condition, Effort, Measured, Series, at_least, at_most, exactly
 from rareswitch.lab.reproduction.references.certificate import exact_certificate, regularized_max_leverage
 from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
@@ -18,7 +18,6 @@ from rareswitch.lab.reproduction.references.designs import literal_core
 
 #: Of the library's G-optimal designs; 1 is the factor 2 of the paper.
 SLACK = 0.05
-FORMS: tuple[Literal["argmax", "softmax"], ...] = ("argmax", "softmax")
 #: What stands for λ → 0.
 TINY = 1e-9
 #: λ where designs are learned.
