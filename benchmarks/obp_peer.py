@@ -76,14 +76,9 @@ def synthetic(folder: Path, count: int, rounds: int) -> None:
     from obp.dataset import SyntheticBanditDataset, linear_behavior_policy, logistic_reward_function
 
     for seed in range(count):
-        dataset = SyntheticBanditDataset(
-            n_actions=10,
-            dim_context=5,
-            reward_type="binary",
-            reward_function=logistic_reward_function,
-            behavior_policy_function=linear_behavior_policy,
-            random_state=seed,
-        )
+        sizes: dict[str, Any] = {"n_actions": 10, "dim_context": 5, "reward_type": "binary", "random_state": seed}
+        rules = {"reward_function": logistic_reward_function, "behavior_policy_function": linear_behavior_policy}
+        dataset = SyntheticBanditDataset(**sizes, **rules)
         feedback = dataset.obtain_batch_bandit_feedback(n_rounds=rounds)
         logits = feedback["expected_reward"] * 5.0
         spread = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -144,16 +139,8 @@ def estimate_all(folder: Path) -> None:
         regression = ope.RegressionModel(
             n_actions=arms, len_list=positions, base_model=LogisticRegression(C=100.0, max_iter=1000)
         )
-        model = regression.fit_predict(
-            context=log["context"],
-            action=log["action"],
-            reward=log["reward"],
-            pscore=log["pscore"],
-            position=position,
-            action_dist=log["action_dist"],
-            n_folds=2,
-            random_state=0,
-        )
+        columns = {name: log[name] for name in ("context", "action", "reward", "pscore", "action_dist")}
+        model = regression.fit_predict(**columns, position=position, n_folds=2, random_state=0)
         np.save(path.with_suffix(".npy"), model)
         found = {}
         for which in (None, *range(positions if positions > 1 else 0)):

@@ -1,4 +1,4 @@
-"""Runs the notebooks of docs and renders each as a page: ``python tests/reference/notebooks.py [NOTEBOOK …]``.
+"""Runs the notebooks of docs, renders each as a page and lists all pages: ``python tests/reference/notebooks.py``.
 
 A notebook is kept with its outputs. Its cells run in one namespace, without Jupyter; what a cell prints, and what its
 last expression shows by ``_repr_html_``, as a Matplotlib figure or by ``repr``, become its outputs.
@@ -97,13 +97,27 @@ def pages(path: Path, notebook: dict[str, Any]) -> dict[Path, bytes]:
     return {path.with_suffix(".md"): ("\n\n".join(parts) + "\n").encode()} | pictures
 
 
+def listed() -> str:
+    """llms.txt: the pages by their parts."""
+    lines = ["# rareswitch", "", "> Contextual bandits that need only a handful of policy updates."]
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    for part, page in re.findall(r"(?m)^  - ([A-Z][\w ]*):$|^      - (\S+\.md)$", navigation):
+        if part:
+            lines += ["", f"## {part}", ""]
+            continue
+        title = (DOCS / page).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"- [{title}]({page.replace('.md', '.html')})")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    """Run them, and write outputs and pages."""
+    """Run them, and write outputs, pages and the list."""
     for path in map(Path, sys.argv[1:]) if sys.argv[1:] else notebooks():
         notebook = executed(json.loads(path.read_text(encoding="utf-8")))
         path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         for page, content in pages(path.resolve(), notebook).items():
             page.write_bytes(content)
+    (DOCS / "llms.txt").write_text(listed(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import pytest
 
 import rareswitch
 from rareswitch.cli import main
-from reference.notebooks import executed, notebooks, pages
+from rareswitch.service import ALL_ROUTES
+from reference.notebooks import executed, listed, notebooks, pages
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -179,6 +180,23 @@ def test_what_a_page_links_to_exists(page: Path) -> None:
 def test_every_name_of_the_library_is_on_the_page_of_names() -> None:
     page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     assert [name for name in rareswitch.__all__ if f"`{name}`" not in page and not name.startswith("__")] == []
+
+
+def test_every_route_and_error_is_in_the_reference() -> None:
+    folder = ROOT / "docs" / "reference"
+    http, errors = ((folder / name).read_text(encoding="utf-8") for name in ("http.md", "errors.md"))
+    for route in (route for route in ALL_ROUTES if "multislot" not in route.path):
+        path = route.path.replace("/v1/experiments/{name}", "…")
+        assert f"| `{route.method} {path}` | {route.scope or 'none'} |" in http
+    kinds = {name for name, kind in vars(rareswitch.errors).items() if isinstance(kind, type)}
+    assert {name for name in kinds if f"`{name}`" not in errors} == {"Any", "Iterable", "Sequence"} & kinds
+    docstrings = (folder / "api.md").read_text(encoding="utf-8")
+    shown = {name.rpartition(".")[2] for name in re.findall(r"(?m)^::: (\S+)$", docstrings)} | {"open"}
+    assert {name for name in rareswitch.__all__ if not name.endswith(("Error", "__"))} <= shown
+
+
+def test_the_list_of_pages_is_theirs() -> None:
+    assert (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8") == listed(), "python tests/reference/notebooks.py"
 
 
 def test_pages_of_evidence_are_rendered_from_their_data() -> None:

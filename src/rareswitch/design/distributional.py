@@ -39,7 +39,7 @@ from rareswitch.design.sampling import (
 )
 from rareswitch.errors import ParameterError
 
-__all__ = ["Core", "StagedDesign", "core_identification", "core_learning", "staged_design"]
+__all__ = ["Core", "Form", "StagedDesign", "core_identification", "core_learning", "staged_design"]
 
 Form = Literal["argmax", "softmax"]
 

@@ -250,19 +250,20 @@ def as_part(result: object) -> str:
 
 
 def _table(shown: ResultRows) -> str:
-    """The first rows as a table; columns without any value are left out, and the ends of an interval are one column."""
+    """The first rows as a table; columns that say nothing are left out, and the ends of an interval are one column."""
     rows = shown.rows[:MOST_ROWS]
-    names = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
+    names = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows) and name != "level"]
     texts = {name: _column(name, rows) for name in names if not _is_end(name, names)}
     marks = _marks(shown) if shown.drawn in names else [""] * len(rows)
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in texts)
-    lines = [f"<tr>{head}{'<th></th>' if any(marks) else ''}</tr>"]
-    for at, mark in enumerate(marks):
-        cells = "".join(_cell(rows[at][name], column[at]) for name, column in texts.items())
-        lines.append(f"<tr>{cells}{f'<td>{mark}</td>' if any(marks) else ''}</tr>")
+    lines = [[f"<th>{escape(name.replace('_', ' '))}</th>" for name in texts]]
+    lines += [[_cell(row[name], texts[name][at]) for name in texts] for at, row in enumerate(rows)]
+    if any(marks):  # beside the first column
+        for line, mark in zip(lines, ["<th></th>", *(f"<td>{mark}</td>" for mark in marks)], strict=True):
+            line.insert(1, mark)
+    body = "\n".join(f"<tr>{''.join(line)}</tr>" for line in lines)
     more = len(shown.rows) - len(rows)
     note = f"<p>and {more:,} more rows, which <code>to_frame()</code> has</p>" if more else ""
-    return f"<table>\n{chr(10).join(lines)}\n</table>{note}"
+    return f"<table>\n{body}\n</table>{note}"
 
 
 def _is_end(name: str, names: Sequence[str]) -> bool:
@@ -270,8 +271,8 @@ def _is_end(name: str, names: Sequence[str]) -> bool:
 
 
 def _cell(value: Cell, text: str) -> str:
-    align = "left" if isinstance(value, str) else "right"
-    return f'<td style="text-align: {align}">{text}</td>'
+    style = "text-align: left" if isinstance(value, str) else "text-align: right; white-space: nowrap"
+    return f'<td style="{style}">{text}</td>'
 
 
 def _column(name: str, rows: Sequence[Mapping[str, Cell]]) -> list[str]:

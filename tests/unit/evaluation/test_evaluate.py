@@ -375,6 +375,7 @@ def test_several_candidates_hold_together() -> None:
     alone = evaluate(log, dict.fromkeys(names, GREEDY), simultaneous=False)
     assert together["c0"].interval.low < alone["c0"].interval.low
     assert "hold together" in str(together)
+    assert together.earned == alone.earned
     assert together.questions == 5
 
 

@@ -9,7 +9,15 @@ import pytest
 from scipy import stats
 
 from rareswitch.core import FloatArray
-from rareswitch.evaluation.intervals import BatchMean, bounded, combined, drift_p_value, hall_inverse, term_of
+from rareswitch.evaluation.intervals import (
+    BatchMean,
+    bounded,
+    combined,
+    drift_p_value,
+    hall_inverse,
+    p_value_of,
+    term_of,
+)
 
 SIZES = (60, 60, 120, 240)
 #: A test that should pass does so with this probability, less one.
@@ -36,6 +44,10 @@ def test_a_sum_has_welchs_degrees_of_freedom() -> None:
     assert interval.high - interval.value == pytest.approx(stats.t.ppf(0.975, freedom) * math.sqrt(0.05))
     assert interval.value - interval.low == pytest.approx(interval.high - interval.value)
     assert (interval.kind, interval.level) == ("by batch", 0.95)
+
+
+def test_a_p_value_is_students() -> None:
+    assert p_value_of(BatchMean(-4.0, 4.0, 0.0, 5.0)) == pytest.approx(2.0 * stats.t.sf(2.0, 5.0))
 
 
 def test_long_tails_leave_few_degrees_of_freedom() -> None:

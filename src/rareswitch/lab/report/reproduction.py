@@ -1,6 +1,7 @@
 """The reproduction of the paper as text, Markdown and one page of HTML with pictures."""
 
 import html
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from rareswitch.lab.report.sections import Section, sections_markdown, sections_
 from rareswitch.lab.reproduction.claims import Condition, Finding, Outcome
 from rareswitch.lab.reproduction.reproduce import Reproduction
 from rareswitch.report import (
+    WIDTH,
     as_html,
     as_svg,
     as_text,
@@ -43,7 +45,7 @@ def sections_of(reproduction: Reproduction) -> Iterator[Section]:
         [str(o.number), o.claim, verdict_text(o), str(o.measured.seeds), f"{o.seconds:.1f}"]
         for o in reproduction.outcomes
     ]
-    yield Section(title="Verdicts", text=text, header=["", "claim", "verdict", "seeds", "seconds"], rows=rows, left=3)
+    yield Section(title="Verdicts", text=text, header=["", "claim", "verdict", "runs", "seconds"], rows=rows, left=3)
     for outcome in reproduction.outcomes:
         yield Section(
             title=f"{outcome.number}. {outcome.claim}",
@@ -129,6 +131,7 @@ def reproduction_page(reproduction: Reproduction) -> str:
 def draw_outcome(outcome: Outcome) -> "Figure":
     """The points of a claim, each line with its name."""
     drawing, (panel,) = figure()
+    drawing.set_size_inches(WIDTH, 4.4)
     measured = outcome.measured
     lines = [line for line in measured.series if line.points]
     colors = series_colors(line.name for line in lines)
@@ -137,7 +140,7 @@ def draw_outcome(outcome: Outcome) -> "Figure":
     for line in lines:
         panel.plot(*zip(*line.points, strict=True), "o-", color=colors[line.name], markersize=4)
     panel.set(xlabel=measured.axes[0], ylabel=measured.axes[1])
-    headline(panel, f"{outcome.number}. {outcome.verdict}")
+    headline(panel, textwrap.fill(f"{outcome.claim}: {outcome.verdict}", 52))
     if measured.log:
         plain_ticks(panel.xaxis)
         plain_ticks(panel.yaxis)

@@ -61,7 +61,7 @@ class Measured(Result, frozen=True, kw_only=True):
     """What was measured of a claim."""
 
     findings: tuple[Finding, ...]
-    #: Seeds, or drawn problems.
+    #: Runs, or problems that were drawn, each with a seed of its own or of its kind.
     seeds: int
     #: What a reader must know besides.
     remark: str = ""

@@ -4,13 +4,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
 from rareswitch.core import ContextSets, FloatArray
 from rareswitch.design import GOptimal, Uniform, core_identification, core_learning, g_optimal, staged_design
 from rareswitch.lab.distributions import Anisotropic, ContextDistribution, Counterexample, Gaussian, OneBig, Zipf
+from rareswitch.lab.reproduction.algorithms import FORMS
 from rareswitch.lab.reproduction.claims import Claim, Condition, Effort, Measured, Series, at_least, at_most, exactly
 from rareswitch.lab.reproduction.references.certificate import exact_certificate, regularized_max_leverage
 from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
@@ -18,7 +18,6 @@ from rareswitch.lab.reproduction.references.designs import literal_core
 
 #: Of the library's G-optimal designs; 1 is the factor 2 of the paper.
 SLACK = 0.05
-FORMS: tuple[Literal["argmax", "softmax"], ...] = ("argmax", "softmax")
 #: What stands for λ → 0.
 TINY = 1e-9
 #: λ where designs are learned.
@@ -116,10 +115,10 @@ def variations(effort: Effort) -> Measured:
     lines = [
         Series(
             name=f"{name}, {source}",
-            points=tuple((d, 2 * d * d * shares[source, d, size, effort.seed][k]) for d in dims),
+            points=tuple((d, (4, 2)[k] * d * d * shares[source, d, size, effort.seed][k]) for d in dims),
         )
         for source in ("one-big", "gaussian")
-        for k, name in enumerate(("uniform / 2", "G-optimal"))
+        for k, name in enumerate(("uniform", "G-optimal"))
     ]
     return Measured(findings=tuple(findings), seeds=len(cases), series=tuple(lines), axes=("d", "V"))
 
@@ -186,7 +185,7 @@ def generalized(effort: Effort) -> Measured:
     """Ṽ of learned policies on sets that they were not learned from."""
     dims = effort.of(whole=(5, 10, 20), quick=(5, 10), small=(20,))
     factors = effort.of(whole=(1, 2, 5, 10, 30, 100), quick=(1, 3, 10, 100), small=(1, 10))
-    size, seeds = effort.of(whole=4000, quick=1000, small=500), effort.seeds(whole=5, quick=1, small=1)
+    size, seeds = effort.of(whole=4000, quick=1000, small=500), effort.seeds(whole=3, quick=1, small=1)
     cases = [(s, d, f * d, size, seed) for s in SOURCES for d in dims for f in factors for seed in seeds]
     shares = defaultdict[tuple[str, int], list[float]](list)
     for (source, dim, sample, _, _), share in zip(cases, effort.map(_generalized, cases), strict=True):

@@ -18,6 +18,7 @@ from rareswitch.policy import Policy
 Patch = pytest.MonkeyPatch
 #: Modules whose imports are replaced.
 CONFIDENCE: Any = confidence
+DISTRIBUTIONAL: Any = distributional
 LABORATORY: Any = designs
 
 
@@ -58,6 +59,16 @@ def policies_too_often(patch: Patch) -> None:
         vars(self).update(factor=1.0 + (self.factor - 1.0) / 2.0)
 
     patch.setattr(DeterminantGrowth, "__post_init__", halved)
+
+
+def stages_a_block_too_long(patch: Patch) -> None:
+    plain = DISTRIBUTIONAL._stage
+
+    def longer(points: FloatArray, mass: FloatArray, start: FloatArray, limit: int) -> tuple[int, FloatArray]:
+        length, growth = plain(points, mass, start, limit)
+        return length + (len(points) if length + len(points) <= limit else 0), growth
+
+    patch.setattr(distributional, "_stage", longer)
 
 
 def designs_that_are_none(patch: Patch) -> None:
@@ -148,6 +159,7 @@ BREAKS: list[tuple[int, Callable[[Patch], None]]] = [
     (2, no_elimination),
     (2, estimates_of_the_wrong_sign),
     (2, policies_too_often),
+    (2, stages_a_block_too_long),
     (3, designs_that_are_none),
     (4, uniform_for_g_optimal),
     (4, one_arm_for_uniform),
