@@ -30,8 +30,8 @@ __all__ = ["Option", "Plan", "PlannedRegret", "plan"]
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 #: More policies are recommended while each saves at least this share of the regret.
 WORTH = 0.05
-#: Of the logarithm of a run's regret around that of its truth: chance, about 0.3 with few features, and the error of the
-#: model, 0.15.
+#: Of the logarithm of a run's regret around that of its truth: chance, about 0.3 with few features, and the model's
+#: error, 0.15.
 RUN_SPREAD = 0.35
 #: Of the intervals of regret.
 LEVEL = 0.9
