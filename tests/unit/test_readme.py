@@ -16,6 +16,7 @@ import pytest
 import rareswitch
 from rareswitch.cli import main
 from rareswitch.service import ALL_ROUTES
+from reference.commands import printed
 from reference.notebooks import executed, listed, notebooks, pages
 
 ROOT = Path(__file__).parents[2]
@@ -61,8 +62,7 @@ def test_the_readmes_table_command_runs_as_written(
     (tmp_path / "own.csv").write_text("age,device,bought\n" + "31,ios,a\n62,web,b\n25,web,a\n" * 40)
     monkeypatch.chdir(tmp_path)
     arguments = command.replace("FILE", "own.csv").replace("COLUMN", "bought").split()
-    assert main([*arguments, "--horizon", "500", "--seeds", "1", "--quiet"]) == 0
-    assert "\nforesight " in capsys.readouterr().out
+    assert "\nforesight " in printed(capsys, *arguments, "--horizon", "500", "--seeds", "1", "--quiet")
 
 
 def test_the_readme_is_one_screen_and_a_half() -> None:

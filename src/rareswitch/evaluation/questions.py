@@ -227,13 +227,13 @@ class Question:
 
     def value(self, estimator: Estimator, *, anytime: bool = False) -> Interval:
         """The value by an estimator, for one look or for all of them."""
-        settings, terms = self.settings, self.pooled(estimator)
-        interval = settings.interval(terms, more=self._missed, anytime=anytime)
+        settings, terms, missed = self.settings, self.pooled(estimator), self._missed(estimator)
+        interval = settings.interval(terms, more=missed, anytime=anytime)
         if anytime and settings.bounds is not None:
             low, high = settings.bounds
             weights, rewards = (np.concatenate([self.columns[batch][at] for batch in self.able]) for at in (1, 0))
             exact = bounded(weights, rewards, low=low, high=high, level=settings.level_of_each)
-            once = settings.interval(terms, more=self._missed, anytime=False)
+            once = settings.interval(terms, more=missed, anytime=False)
             interval = replace(interval, low=min(exact.low, once.low), high=max(exact.high, once.high))
         return settings.bounded(interval)
 
@@ -297,10 +297,10 @@ class Question:
 
         return error("traffic") / error("stationary")
 
-    @cached_property
-    def _missed(self) -> float:
-        """What play with probability 0 could be off by: its share times the range of rewards."""
+    def _missed(self, estimator: Estimator) -> float:
+        """What play with probability 0 could be off by: its share times the range of rewards; IPS takes them for 0."""
         low, high = self.settings.bounds or (float(self.scores.rewards.min()), float(self.scores.rewards.max()))
+        low, high = (min(low, 0.0), max(high, 0.0)) if estimator == "ips" else (low, high)
         shares = self.shares
         missed = {batch: sum(known[batch].unsupported or 0.0 for known in self.known) for batch in shares}
         return (high - low) * sum(share * missed[batch] for batch, share in shares.items())
@@ -324,7 +324,7 @@ class Question:
         sign = 1.0 if over == "logged" else -1.0
         rows = self._rows()
         interval = self.settings.interval(
-            [term_of(sign * (value - earned)) for value, earned in rows], more=self._missed
+            [term_of(sign * (value - earned)) for value, earned in rows], more=self._missed(self.settings.estimator)
         )
         if all(np.array_equal(value, earned) for value, earned in rows):  # it is the policy that decided
             interval = replace(interval, value=0.0, low=0.0, high=0.0)

@@ -320,6 +320,8 @@ def test_unsupported_play_makes_the_interval_longer_by_its_share_of_the_range() 
     assert gain.high - gain.low == pytest.approx(2 * 0.008, abs=0.0003)
     assert any("probability 0" in caution for caution in found.cautions)
     assert any("given as probabilities" in caution for caution in found.cautions)
+    far = evaluate(replace(log, rewards=100.0 + rng.normal(size=count)), {"it": some})
+    assert all(other.low < 100.0 < other.high for other in far["it"].others.values())  # IPS takes what is missed for 0
 
 
 def test_a_weight_beyond_all_others_counts_as_unsupported() -> None:
