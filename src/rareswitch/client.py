@@ -40,7 +40,7 @@ class _Exchange(Generic[T]):
 
 
 def _reading(kind: type[T]) -> Callable[[bytes], T]:
-    return msgspec.json.Decoder(kind).decode
+    return msgspec.msgpack.Decoder(kind).decode  # which has a form for numbers that are not known
 
 
 _choice, _status, _advance = _reading(Choice), _reading(Status), _reading(Advance)
@@ -137,7 +137,7 @@ def _read_probabilities(
     body = {"id": 0, _field(context): context, "arms": arms, "baseline": baseline}
 
     def read(data: bytes) -> dict[Id, float]:
-        shares = msgspec.json.decode(data)
+        shares = msgspec.msgpack.decode(data)
         return dict(zip(shares["arms"], shares["probabilities"], strict=True))
 
     return _Exchange("POST", "/probabilities", body, read)
@@ -166,7 +166,11 @@ class _Settings:
             "base_url": url,
             "timeout": timeout,
             "transport": transport,
-            "headers": {"authorization": f"Bearer {token}", "content-type": "application/json"},
+            "headers": {
+                "authorization": f"Bearer {token}",
+                "content-type": "application/json",
+                "accept": "application/msgpack",
+            },
         }
 
     def _pause(self, attempt: int, response: "httpx.Response | None") -> float:

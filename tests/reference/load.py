@@ -94,7 +94,10 @@ class Running:
     def end(self) -> Outcome:
         """Wait for its end."""
         with self:
-            return msgspec.msgpack.decode(self._answer.read(), type=Outcome)
+            data, status = self._answer.read(), self._process.wait()
+            if status:
+                raise RuntimeError(f"the load ended with {status}")
+            return msgspec.msgpack.decode(data, type=Outcome)
 
 
 def request(port: int, path: str, body: bytes, *, token: str, media: str = "application/json") -> bytes:
@@ -231,7 +234,8 @@ class _Crowd:
 
 def ask(load: Load) -> Outcome:
     """In this process: carry out a load."""
-    return uvloop.run(_Crowd(load).run())
+    run = asyncio.run if load.keeps else uvloop.run  # which is faster, and where connections are reset may crash
+    return run(_Crowd(load).run())
 
 
 if __name__ == "__main__":

@@ -334,7 +334,11 @@ class Updates:
     def _plan(self, standing: Progress, forecast: Forecast | None, gate: Gate | None) -> UpdatePlan:
         if forecast is None:
             forecast = self.description.schedule.forecast(standing)
-        sizes = None if forecast is None else np.asarray(forecast).astype(np.int64).tolist()
+        try:
+            sizes = None if forecast is None else np.asarray(forecast).astype(np.int64).tolist()
+        except OverflowError:
+            text = f"forecast must be decisions to come, below 2^63; got {forecast!r:.60}."
+            raise ParameterError(text, parameter="forecast") from None
         totals = self.store.totals()  # taken before the marks: what comes between is looked at again by the next update
         summed = totals.rewards if self.description.rewards.sums else 0
         return UpdatePlan(

@@ -206,10 +206,12 @@ def offer_of(arms: OfferedArms, key: str, named: tuple[ArmId, ...]) -> Offer:
         )
     if not names:
         raise EmptySetError("a request needs at least one arm; got none.")
-    if not {*map(type, names)} <= {str, int}:
+    kinds = {*map(type, names)}
+    if not kinds <= {str, int}:
         names = tuple(map(_arm_id, names))
-    if (records is None or keyed) and len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    texts = names if len(kinds) == 1 else tuple(map(str, names))  # 3 and "3" are one arm
+    if (records is None or keyed or len(kinds) > 1) and len(set(texts)) < len(texts):
+        twice = next(name for name in texts if texts.count(name) > 1)
         raise RecordError(f"each arm is offered once; {twice!r:.60} is there twice.")
     return Offer(names, records, keyed)
 

@@ -36,7 +36,7 @@ def features_text(features: Features, *, cli: bool = False) -> str:
             field.of,
             field.kind,
             str(field.layout.columns),
-            f"{_rule(field)}; missing: {_MISSING[field.missing]}",
+            treatment_text(field),
             features.seen.get(field.name, ""),
         )
         for field in features.fields
@@ -46,12 +46,16 @@ def features_text(features: Features, *, cli: bool = False) -> str:
     return "\n".join([*lines, *_composition(features), *_left_out(features)])
 
 
-def _rule(field: Field) -> str:
-    """How the values of a field become numbers.
+def treatment_text(field: Field) -> str:
+    """How the values of a field become numbers, and what becomes of missing ones.
 
-    >>> _rule(Number("age", mean=40, scale=12))
-    '(x − 40) / 12, within ±4'
+    >>> treatment_text(Number("age", mean=40, scale=12))
+    '(x − 40) / 12, within ±4; missing: own column'
     """
+    return f"{_rule(field)}; missing: {_MISSING[field.missing]}"
+
+
+def _rule(field: Field) -> str:
     match field:
         case Number():  # or its logarithm
             x = "x" if not isinstance(field, Log) else f"log(x + {field.shift:.4g})" if field.shift else "log x"

@@ -18,6 +18,7 @@ from rareswitch.features import Features
 from rareswitch.planning import Plan, ScheduleTable, minute_text
 from rareswitch.policy import Decisions, Policy, PosteriorDraws, samplers_in
 from rareswitch.report.charts import bar_mark, interval_mark
+from rareswitch.report.features_text import treatment_text
 from rareswitch.report.figures import BLUE, DARK_GREY, ORANGE, WIDTH, draw, figure, headline
 from rareswitch.report.numerals import bounds_text, decimals, number_text, shortened
 from rareswitch.report.text import as_text
@@ -187,6 +188,7 @@ def features_rows(features: Features) -> ResultRows:
             "of": field.of,
             "kind": field.kind,
             "columns": field.layout.columns,
+            "treatment": treatment_text(field),
             "in the sample": features.seen.get(field.name, ""),
         }
         for field in features.fields

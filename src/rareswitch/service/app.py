@@ -256,7 +256,10 @@ class Endpoint:
         decoder = self._decoders.get(media)
         if decoder is None:
             raise HttpError(415, f"Content-Type must be {JSON} or {MSGPACK}; got {media!r:.60}.")
-        return decoder.decode(body)
+        try:
+            return decoder.decode(body)
+        except (UnicodeError, RecursionError) as error:
+            raise HttpError(400, f"the body cannot be read: {error!s:.100}.") from error
 
     def _encode(self, call: Call, answer: Any) -> Response:
         """In the form of the request, unless another one is asked for."""

@@ -6,9 +6,11 @@ import io
 import json
 import logging
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +254,68 @@ MALFORMED: list[tuple[str, Any, int]] = [
     ("evaluate", {"candidates": ["uniform"], "level": 2}, 422),
     ("advance", {"forecast": "many"}, 422),
     ("advance", {"gate": 7, "force": True}, 422),
+    ("advance", {"forecast": 10**30, "force": True}, 422),
+    ("advance", {"forecast": [1, None]}, 422),
+    ("advance", {"gate": "high"}, 422),
+    ("advance", {"force": "yes"}, 422),
+    ("advance", {"force": True, "now": 0}, 422),
+    ("approve", {"policy_id": 7}, 422),
+    ("approve", {"policy": "x"}, 422),
+    ("decide", b"[" * 100_000, 422),
+    ("decide", b'{"id": "r1", "context": ' + b'{"a":' * 20_000, 422),
+    ("decide", b"null", 422),
+    ("decide", b"true", 422),
+    ("decide", b'"r1"', 422),
+    ("decide", b"{} {}", 422),
+    ("decide", b'{"id": "r1"}x', 400),
+    ("decide", b"\x00", 400),
+    ("decide", b"\xef\xbb\xbf{}", 400),
+    ("decide", {**ONE, "id": True}, 422),
+    ("decide", {**ONE, "id": -1}, 422),
+    ("decide", {**ONE, "id": 2**63}, 422),
+    ("decide", {**ONE, "id": ["r1"]}, 422),
+    ("decide", {**ONE, "deferred": "no"}, 422),
+    ("decide", {**ONE, "deferred": None}, 422),
+    ("decide", {**ONE, "context": 7}, 422),
+    ("decide", {**ONE, "context": "age=31"}, 422),
+    ("decide", {**ONE, "context": {"age": [31, 32]}}, 422),
+    ("decide", {**ONE, "x": 1}, 422),
+    ("decide", {**ONE, "arms": {}}, 422),
+    ("decide", {**ONE, "arms": {"red": 1}}, 422),
+    ("decide", {**ONE, "arms": {"red": None}}, 422),
+    ("decide", {**ONE, "arms": [None]}, 422),
+    ("decide", {**ONE, "arms": [["red"]]}, 422),
+    ("decide", {**ONE, "arms": [1, "1"]}, 422),
+    ("decide", {**ONE, "vectors": "AAAA"}, 422),
+    ("decide", {**ONE, "baseline": {"red": 1}}, 422),
+    ("decide-many", {}, 422),
+    ("decide-many", {"ids": "ab", "contexts": [{}]}, 422),
+    ("decide-many", {"ids": ["a", "b"], "contexts": [ONE["context"]]}, 422),
+    ("decide-many", {"ids": ["a", "a"], "contexts": [{"age": 1, "device": "ios"}, {"age": 2, "device": "web"}]}, 409),
+    ("decide-many", {"ids": ["x" * 200], "contexts": [ONE["context"]]}, 422),
+    ("decide-many", {"ids": ["a"], "contexts": [ONE["context"]], "arms": [["red"], ["red"]]}, 422),
+    ("decide-many", {"ids": ["a"], "contexts": [ONE["context"]], "baselines": ["red", "red"]}, 422),
+    ("decide-many", {"ids": ["a"], "contexts": [ONE["context"]], "sizes": "3"}, 422),
+    ("reward", {"id": "r1", "value": [1]}, 422),
+    ("reward", {"id": "", "value": 1}, 422),
+    ("reward", {"value": 1}, 422),
+    ("reward", {"id": "r1", "value": 1, "overwrite": 1}, 422),
+    ("reward-many", {"ids": ["a", "b"], "values": [1]}, 422),
+    ("reward-many", {"ids": ["a"], "values": ["1"]}, 422),
+    ("reward-many", {"ids": ["a"], "values": [1], "events": []}, 422),
+    ("activate", {}, 422),
+    ("activate", {"ids": "r1"}, 422),
+    ("activate", {"ids": ["none"]}, 422),
+    ("probabilities", {"context": ONE["context"]}, 422),
+    ("evaluate", {}, 422),
+    ("evaluate", {"candidates": ["policy:x"]}, 422),
+    ("evaluate", {"candidates": ["always:none"]}, 422),
+    ("evaluate", {"candidates": "uniform"}, 422),
+    ("evaluate", {"candidates": ["/etc/hostname"]}, 422),
+    ("effects", {"arm": "red"}, 422),
+    ("effects", {"arm": "red", "over": "red"}, 422),
+    ("effects", {"arm": "red", "over": "none"}, 422),
+    ("effects", {"arm": "red", "over": "blue", "level": 0}, 422),
 ]
 
 
@@ -353,6 +417,52 @@ def test_the_description_has_every_route() -> None:
     text = msgspec.json.encode(document).decode()
     used = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert used <= set(document["components"]["schemas"])
+
+
+def test_a_service_with_too_much_to_do_says_so(service: Service) -> None:
+    token, going, released = service.security.tokens.add("shop", ["decide"]), threading.Event(), threading.Event()
+
+    def slow(requests: list[Any]) -> list[Any]:
+        going.set()
+        released.wait(30)
+        return trial.decide_together(requests)
+
+    trial = service.hub._open("spring")
+    service.hub._together["spring"] = Together(slow, most=3)
+
+    async def run() -> list[httpx.Response]:
+        transport, headers = httpx.ASGITransport(application(service)), {"authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
+            asked = [asyncio.create_task(client.post(f"{SPRING}/decide", json={**ONE, "id": "r0"}))]
+            await asyncio.to_thread(going.wait, 30)
+            waiting = (client.post(f"{SPRING}/decide", json={**ONE, "id": f"r{k}"}) for k in (1, 2, 3))
+            asked += [*map(asyncio.create_task, waiting)]
+            await asyncio.sleep(0.2)
+            refused = await client.post(f"{SPRING}/decide", json={**ONE, "id": "r4"})
+            released.set()
+            return [refused, *await asyncio.gather(*asked)]
+
+    refused, *answers = asyncio.run(run())
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.json()["error"]["type"] == "BusyError"
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert trial.status().decisions == 4
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({}, 200), ({"x-user": ""}, 401), ({"sec-fetch-site": "cross-site"}, 403), ({"authorization": "Bearer x"}, 401)],
+)
+def test_a_proxy_that_is_trusted_says_who_is_signed_in(
+    ask: Ask, service: Service, headers: dict[str, str], status: int
+) -> None:
+    signed_in = {"x-user": "ada"} | headers
+    assert ask("GET", SPRING, token=None, headers=signed_in).status_code == 401  # nobody said so
+    object.__setattr__(service, "security", replace(service.security, user_header="x-user"))
+    assert ask("GET", SPRING, token=None, headers=signed_in).status_code == status
+    assert ask("POST", f"{SPRING}/advance", {}, token=None, headers=signed_in).status_code in (401, 403)
+    object.__setattr__(service, "security", replace(service.security, proxies=frozenset({"10.0.0.1"})))
+    assert ask("GET", SPRING, token=None, headers=signed_in).status_code in (401, 403)
 
 
 def test_what_comes_while_a_call_runs_is_carried_out_together() -> None:

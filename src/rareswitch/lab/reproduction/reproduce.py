@@ -12,12 +12,12 @@ import msgspec
 
 from rareswitch.core import Result, plain_number, read_whole, whole, write_whole
 from rareswitch.errors import FileFormatError, InputError, ParameterError
-from rareswitch.lab.reproduction import algorithms, designs
+from rareswitch.lab.reproduction import algorithms, designs, regret, theory
 from rareswitch.lab.reproduction.claims import Claim, Effort, Outcome, Size, judge_claim
 from rareswitch.version import __version__
 
 #: In the order of their numbers.
-CLAIMS: tuple[Claim, ...] = (*algorithms.CLAIMS, *designs.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*algorithms.CLAIMS, *designs.CLAIMS, *theory.CLAIMS, *regret.CLAIMS, *theory.REMARKS)
 #: The folder of the package, and the file with what is known of the processor.
 PACKAGE, PROCESSOR = Path(__file__).parents[2], Path("/proc/cpuinfo")
 

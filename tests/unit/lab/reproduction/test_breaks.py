@@ -1,6 +1,8 @@
 """Each claim passes at small size, and turns red where what it is about is broken."""
 
 import dataclasses
+import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 
 from rareswitch.core import FloatArray, Stats
 from rareswitch.design import GOptimal, Uniform, core_identification, distributional, g_optimal, sampling, staged_design
-from rareswitch.lab.reproduction import designs
+from rareswitch.lab import collaborate
+from rareswitch.lab.reproduction import designs, regret, theory
 from rareswitch.lab.reproduction.claims import Effort, Outcome, judge_claim
 from rareswitch.lab.reproduction.reproduce import CLAIMS
-from rareswitch.learner import DeterminantGrowth, StaticGrid, confidence, grids
+from rareswitch.learner import DeterminantGrowth, StaticGrid, batched, confidence, grids
 from rareswitch.policy import Policy
 
 Patch = pytest.MonkeyPatch
@@ -20,6 +23,10 @@ Patch = pytest.MonkeyPatch
 CONFIDENCE: Any = confidence
 DISTRIBUTIONAL: Any = distributional
 LABORATORY: Any = designs
+BATCHED: Any = batched
+REGRET: Any = regret
+THEORY: Any = theory
+COLLABORATION: Any = sys.modules[collaborate.__module__]
 
 
 def measured(number: int) -> Outcome:
@@ -153,6 +160,72 @@ def a_core_at_half_its_threshold(patch: Patch) -> None:
     patch.setattr(designs, "core_identification", halved)
 
 
+def widths_halved(patch: Patch) -> None:
+    plain = CONFIDENCE.independent_intervals
+
+    def halved(*sizes: Any, **settings: Any) -> Any:
+        intervals = plain(*sizes, **settings)
+        return dataclasses.replace(intervals, multiplier=intervals.multiplier / 2.0)
+
+    patch.setattr(confidence, "independent_intervals", halved)
+
+
+def sums_that_are_not_added(patch: Patch) -> None:
+    """The precision of a batch is its ridge alone."""
+    plain = BATCHED.batch_elimination
+    patch.setattr(
+        batched,
+        "batch_elimination",
+        lambda stats, intervals: plain(dataclasses.replace(stats, gram=np.zeros_like(stats.gram)), intervals),
+    )
+
+
+def widths_that_eliminate_nothing(patch: Patch) -> None:
+    plain = BATCHED.batch_elimination
+    patch.setattr(
+        batched,
+        "batch_elimination",
+        lambda stats, intervals: plain(stats, dataclasses.replace(intervals, multiplier=1e6)),
+    )
+
+
+def batches_in_the_wrong_order(patch: Patch) -> None:
+    """The longest first."""
+    plain = REGRET.paper_grid
+
+    def reversed_grid(*sizes: int) -> StaticGrid:
+        return StaticGrid(ends=tuple(np.cumsum(plain(*sizes).begin()[::-1]).tolist()))
+
+    patch.setattr(regret, "paper_grid", reversed_grid)
+
+
+def one_growth_for_every_c(patch: Patch) -> None:
+    patch.setattr(DeterminantGrowth, "bar", property(lambda self: 2.0))
+
+
+def a_clock_that_never_strikes(patch: Patch) -> None:
+    patch.setattr(DeterminantGrowth, "due", lambda *_: None)
+
+
+def sums_of_the_first_agent(patch: Patch) -> None:
+    plain = COLLABORATION.summaries_from_bytes
+
+    def of_the_first(data: bytes) -> Any:
+        (summary, *_) = plain(data)
+        return [dataclasses.replace(summary, stats=tuple(stats + stats for stats in summary.stats))]
+
+    patch.setattr(COLLABORATION, "summaries_from_bytes", of_the_first)
+
+
+def a_warm_start_too_long(patch: Patch) -> None:
+    plain = THEORY.warm_start
+    patch.setattr(theory, "warm_start", lambda grid, dim: plain(grid, dim / 2))
+
+
+def every_arm_counts(patch: Patch) -> None:
+    patch.setattr(sys.modules["rareswitch.planning.guarantees"], "arm_logarithm", lambda dim, arms: math.log(arms))
+
+
 BREAKS: list[tuple[int, Callable[[Patch], None]]] = [
     (1, ends_off_by_one),
     (1, one_batch_too_many),
@@ -170,10 +243,25 @@ BREAKS: list[tuple[int, Callable[[Patch], None]]] = [
     (7, a_core_that_ignores_c),
     (8, a_core_of_everything),
     (8, a_core_at_half_its_threshold),
+    (9, widths_halved),
+    (9, estimates_of_the_wrong_sign),
+    (10, sums_that_are_not_added),
+    (11, widths_that_eliminate_nothing),
+    (11, estimates_of_the_wrong_sign),
+    (12, batches_in_the_wrong_order),
+    (12, widths_that_eliminate_nothing),
+    (13, policies_too_often),
+    (13, one_growth_for_every_c),
+    (14, estimates_of_the_wrong_sign),
+    (15, a_clock_that_never_strikes),
+    (16, sums_of_the_first_agent),
+    (16, policies_too_often),
+    (17, a_warm_start_too_long),
+    (17, every_arm_counts),
 ]
 
 
-@pytest.mark.parametrize("number", range(1, 9))
+@pytest.mark.parametrize("number", range(1, 18))
 def test_the_claim_passes(number: int) -> None:
     outcome = measured(number)
     assert outcome.verdict == "PASS", outcome.measured
