@@ -62,6 +62,10 @@ class Segment(NamedTuple):
     state: str
 
 
+#: Marks in names that would turn the text after them around are written out.
+DIRECTIONS = {mark: f"\\u{mark:04x}" for mark in (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
 class Canvas:
     """The parts of a drawing, with all texts escaped."""
 
@@ -77,8 +81,8 @@ class Canvas:
             else ("class" if name == "kind" else name.replace("_", "-"), value)
             for name, value in attributes.items()
         )
-        words = "".join(f' {name}="{escape(str(value))}"' for name, value in items)
-        self.parts.append(f"<{tag}{words}>{escape(content)}</{tag}>")
+        words = "".join(f' {name}="{escape(str(value).translate(DIRECTIONS))}"' for name, value in items)
+        self.parts.append(f"<{tag}{words}>{escape(content.translate(DIRECTIONS))}</{tag}>")
 
     def text(
         self, x: float, y: float, text: str, *, anchor: str = "start", kind: str = "soft", fill: str = SOFT
@@ -92,7 +96,11 @@ class Canvas:
 
     def __str__(self) -> str:
         fit = ' preserveAspectRatio="none"' if self.kind == "bar" else ""
-        name = f'role="img" aria-label="{escape(self.label)}"' if self.label else 'aria-hidden="true"'
+        name = (
+            f'role="img" aria-label="{escape(self.label.translate(DIRECTIONS))}"'
+            if self.label
+            else 'aria-hidden="true"'
+        )
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         font = 'font-family="system-ui, sans-serif"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" class="{self.kind}" {size}{fit} {font} {name}>'

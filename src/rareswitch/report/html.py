@@ -17,6 +17,7 @@ from rareswitch.evaluation import Difference, Interval
 from rareswitch.experiment import Advance, Audit, ExperimentReport, Lift, PolicyChanges
 from rareswitch.planning import duration_text, minute_text
 from rareswitch.report.charts import (
+    DIRECTIONS,
     PHONE,
     SCREEN,
     Mark,
@@ -68,7 +69,12 @@ def templates(*packages: str) -> "Environment":
         raise MissingExtraError("HTML needs Jinja2. Install it with: pip install 'rareswitch[experiment]'") from error
     loaders = [PackageLoader(name) for name in (*packages, "rareswitch.report")]
     return Environment(
-        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=ChoiceLoader(loaders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value.translate(DIRECTIONS) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

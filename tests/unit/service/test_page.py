@@ -147,6 +147,8 @@ def test_nothing_in_a_page_runs_or_comes_from_elsewhere(browse: Ask, service: Se
     text = unescape(pages[base].text)
     assert all(arm in text for arm in HOSTILE[:2])
     assert "<b>age</b>" in text
+    assert not any("\u202e" in page.text for page in pages.values())  # it would turn what follows around
+    assert r"\u202egnp" in text
 
 
 def test_the_policy_that_was_looked_at_is_approved_or_dropped(
