@@ -105,9 +105,7 @@ def variations(effort: Effort) -> Measured:
     sizes = f"{len(SOURCES)} distributions, d = {', '.join(map(str, dims))}, K = 4d, {size:,} sets"
     big = [share for case, share in shares.items() if case[0] == "one-big"]
     findings = [
-        at_most(
-            f"largest V(uniform) / dK, {len(SOURCES)} distributions: {sizes}", max(u for u, _ in shares.values()), 1.0
-        ),
+        at_most(f"largest V(uniform) / dK: {sizes}", max(u for u, _ in shares.values()), 1.0),
         at_most("largest V(G-optimal) / 2d²", max(g for _, g in shares.values()), 1.0),
         at_least("least V(uniform) / dK in the one-big world", min(u for u, _ in big), 0.4),
         at_least("least V(G-optimal) / 2d² in the one-big world", min(g for _, g in big), 0.4),
@@ -321,7 +319,7 @@ def core_bounds(effort: Effort) -> Measured:
             at_least("most iterations of a run, so that there is something to see", max(most), 2),
         ),
         seeds=len(cases),
-        remark="The bounds are those of the proof of Lemma 6: the determinant at least doubles in an iteration that is "
+        remark="The bounds are those of the proof of Lemma 5: the determinant at least doubles in an iteration that is "
         "not the last, and each leaves out a share of at most 2 V(G-optimal) / d^c.",
     )
 
@@ -330,14 +328,14 @@ CLAIMS = (
     Claim(
         number=3,
         claim="every set has a design with all leverages at most 2d",
-        theorem="the lemma of Kiefer and Wolfowitz in Section 4.2",
+        theorem="Lemma 3, of Kiefer and Wolfowitz",
         criterion="no design of a degenerate set is above it",
         measure=certificates,
     ),
     Claim(
         number=4,
         claim="V(uniform) ≤ dK, V(G-optimal) ≤ 2d², and both are nearly attained",
-        theorem="the lemma on both policies in Section 5",
+        theorem="Lemma 4",
         criterion="both bounds hold everywhere, and the one-big world has at least 0.4 of each",
         measure=variations,
     ),
@@ -374,7 +372,7 @@ CLAIMS = (
     Claim(
         number=8,
         claim="the core is there after at most d log(1/λ) iterations, and leaves out few sets",
-        theorem="the lemma on the core in Section 6, Algorithm 4",
+        theorem="Lemma 5, Algorithm 4",
         criterion="iterations, sizes and leverages obey their bounds",
         measure=core_bounds,
     ),

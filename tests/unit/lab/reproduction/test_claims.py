@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -168,3 +169,12 @@ def test_the_page_needs_no_other_file(claims: Sequence[Claim]) -> None:
     assert ET.fromstring(picture).tag.endswith("svg")
     assert "nan" not in reproduction_markdown(result)
     assert as_text(result).count("PASS") >= 4
+
+
+def test_the_page_of_the_documents_is_of_these_claims() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "evidence" / "reproduction.md").read_text()
+    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+    assert headings == ["Verdicts", *(f"{claim.number}. {claim.claim}" for claim in running.CLAIMS)]
+    verdicts = [line for line in page.splitlines() if re.match(r"\| [0-9]+ \|", line)]
+    assert len(verdicts) == len(running.CLAIMS)
+    assert not [line for line in verdicts if "| FAIL" in line]
