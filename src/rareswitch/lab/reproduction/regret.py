@@ -10,8 +10,9 @@ import numpy as np
 
 from rareswitch.core import FloatArray
 from rareswitch.lab.collaborate import collaborate
+from rareswitch.lab.reproduction.algorithms import BATCHED
 from rareswitch.lab.reproduction.claims import Claim, Condition, Effort, Finding, Measured, Series, at_most, exactly
-from rareswitch.lab.reproduction.theory import BATCHED, LAYERED
+from rareswitch.lab.reproduction.theory import LAYERED
 from rareswitch.lab.simulate import simulate
 from rareswitch.lab.sweep import budgeted, learner_for
 from rareswitch.lab.worlds import make_world

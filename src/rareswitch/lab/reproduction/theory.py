@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from rareswitch.core import FloatArray
 from rareswitch.design import GOptimal, information
+from rareswitch.lab.reproduction.algorithms import BATCHED
 from rareswitch.lab.reproduction.claims import Claim, Effort, Finding, Measured, at_least, at_most, exactly
 from rareswitch.lab.simulate import DrawnRounds
 from rareswitch.lab.worlds import World, make_world
@@ -19,7 +20,6 @@ from rareswitch.policy import Decisions, Layered, Policy
 
 #: The chance that a check of a true probability fails.
 FALSE_ALARM = 1e-3
-BATCHED = ("batch-linucb", "batch-linucb-kw", "batch-linucb-dg")
 LAYERED = "rarely-switch-suplinucb"
 
 
