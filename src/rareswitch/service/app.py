@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import logging
 import math
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,6 +52,9 @@ COOKIE = "rareswitch_session"
 _TO_JSON = msgspec.json.Encoder(enc_hook=plain_number)
 _TO_LINE = msgspec.json.Encoder(enc_hook=str)
 _TO_MSGPACK = msgspec.msgpack.Encoder(enc_hook=plain_number)
+#: What types of JSON are called.
+KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a text", "array": "a list"}
+KINDS |= {"object": "an object", "null": "null"}
 #: The status of errors; others of the library are 500. The first class that fits counts.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (MissingError, 404),
@@ -67,8 +71,16 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
 class HttpError(RareswitchError):
     """A request that is refused before anything is looked at."""
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        parameter: str | None = None,
+        value: Any = None,
+    ) -> None:
+        super().__init__(message, parameter=parameter, given=value)
         self.status, self.headers = status, dict(headers or {})
 
 
@@ -258,6 +270,8 @@ class Endpoint:
             raise HttpError(415, f"Content-Type must be {JSON} or {MSGPACK}; got {media!r:.60}.")
         try:
             return decoder.decode(body)
+        except msgspec.ValidationError as error:
+            raise wrong_value(error, body, msgspec.msgpack if media == MSGPACK else msgspec.json) from error
         except (UnicodeError, RecursionError) as error:
             raise HttpError(400, f"the body cannot be read: {error!s:.100}.") from error
 
@@ -329,6 +343,29 @@ def check_allowed(call: Call, scope: Scope | None, experiment: str | None) -> No
         raise HttpError(403, f"this token does not allow it: the scope '{scope}' is needed, for this experiment.")
 
 
+def wrong_value(error: msgspec.ValidationError, body: bytes, reader: Any) -> Exception:
+    """What is wrong with a value of a body: its place, the rule, and what was given."""
+    text, _, place = str(error).partition(" - at `$")
+    if member := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", text):
+        name, must = f"{place[:-1]}.{member[2]}".lstrip("."), "is needed"
+        must = must if "missing" in member[1] else "is not a field of this request"
+        return HttpError(422, f"{name} {must}. See /docs.", parameter=member[2])
+    rule = re.fullmatch(r"Expected `(.*?)`(.*?)(?:, got `(.*)`)?", text)
+    if rule is None:
+        return error
+    kinds = [kind for kind in rule[1].split(" | ") if kind != "int" or "float" not in rule[1]]
+    value: Any = None
+    got = KINDS.get(rule[3] or "", rule[3])
+    with suppress(msgspec.DecodeError, RecursionError, LookupError, TypeError, ValueError):
+        value = reader.decode(body) if place else None
+        for step in re.findall(r"[^.\[\]`]+", place):
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        got = f"{value!r:.60}" if place else got
+    parameter = next(iter(re.findall(r"[A-Za-z_]\w*", place)), None)
+    name, must = place[:-1].lstrip(".") or "the body", " or ".join(KINDS.get(kind, kind) for kind in kinds)
+    return HttpError(422, f"{name} must be {must}{rule[2]}; got {got}. See /docs.", parameter=parameter, value=value)
+
+
 def refusal(error: Exception, call: Call, form: type[ErrorForm] = Refusal) -> Response:
     """The answer to a request that failed."""
     status, headers, problem = problem_of(error, call)
@@ -341,6 +378,7 @@ def problem_of(error: Exception, call: Call) -> tuple[int, dict[str, str], Error
     parameter, value, headers = None, None, dict[str, str]()
     if isinstance(error, HttpError):
         status, headers, message = error.status, error.headers, str(error)
+        parameter, value = error.parameter, error.given
     elif isinstance(error, msgspec.MsgspecError):
         status = 422 if isinstance(error, msgspec.ValidationError) else 400
         message = f"the body cannot be read: {error}."

@@ -153,8 +153,12 @@ async def begin(call: Call, body: CreateRequest) -> Status:
     check_allowed(call, "admin", body.name)
 
     if body.learner not in all_learners():  # a file of this machine is not run because a caller names it
-        names = f"{', '.join(all_learners())}.{did_you_mean(body.learner, all_learners())}"
-        raise ParameterError(f"learner must be one of {names}; got {body.learner!r:.60}.", parameter="learner")
+        raise ParameterError(
+            f"learner must be one of {', '.join(all_learners())}; got {body.learner!r:.60}."
+            f"{did_you_mean(body.learner, all_learners())}",
+            parameter="learner",
+            given=body.learner,
+        )
     known = {*signature(create).parameters} - {"features", "settings"}
     own = {*takes(body.learner)} - known
     if foreign := sorted({*body.settings} - own):

@@ -92,11 +92,11 @@ WRONG: list[tuple[str, Any, int, str]] = [
     ("v1.0/rank", {**RANK, "actions": RANK["actions"] * 2}, 400, "different ids"),
     ("v1.0/rank", {**RANK, "contextFeatures": [{"a": 1}, {"a": 2}]}, 400, "'a' is there twice"),
     ("v1.0/rank", {**RANK, "eventId": "e" * 300}, 400, "at most 128 bytes"),
-    ("v1.0/rank", {"contextFeatures": []}, 400, "missing required field `actions`"),
+    ("v1.0/rank", {"contextFeatures": []}, 400, "actions is needed"),
     ("v1.0/rank", b"{", 400, "cannot be read"),
     ("v1.0/events/none/activate", None, 400, "there is none of 'none'"),
     ("v1.0/events/e/reward", {"value": 2}, 400, "from -1 to 1; got 2"),
-    ("v1.0/events/e/reward", {}, 400, "missing required field `value`"),
+    ("v1.0/events/e/reward", {}, 400, "value is needed"),
     ("v1.1-preview.3/multislot/rank", {"slots": []}, 400, "several slots are not served"),
     ("v1.1-preview.1/multislot/events/e/reward", {}, 400, "several slots are not served"),
 ]

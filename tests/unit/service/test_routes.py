@@ -319,6 +319,50 @@ MALFORMED: list[tuple[str, Any, int]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("verb", "body", "message", "parameter", "given"),
+    [
+        (
+            "reward",
+            {"id": "r1", "value": "much"},
+            "value must be true or false or a number; got 'much'.",
+            "value",
+            "much",
+        ),
+        ("reward", {"id": "r1", "value": [1]}, "value must be true or false or a number; got [1].", "value", "[1]"),
+        ("reward", {"id": "r1"}, "value is needed.", "value", None),
+        ("decide", {**ONE, "contxt": 1}, "contxt is not a field of this request.", "contxt", None),
+        ("decide", {**ONE, "arms": {"red": 1}}, "arms[...] must be an object; got {'red': 1}.", "arms", "{'red': 1}"),
+        ("advance", {"forecast": [1, "2"]}, "forecast[1] must be a whole number; got '2'.", "forecast", "2"),
+        ("decide", [], "the body must be an object; got a list.", None, None),
+        ("decide", b"[" * 100_000, "the body must be an object; got a list.", None, None),
+        (
+            "decide",
+            b'{"id": "r1", "deferred": 1, x',
+            "deferred must be true or false; got a whole number.",
+            "deferred",
+            None,
+        ),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused_with_the_rule(
+    ask: Ask, verb: str, body: Any, message: str, parameter: str | None, given: Any
+) -> None:
+    answer = ask("POST", f"{SPRING}/{verb}", body)
+    error = {"type": "RequestError", "message": f"{message} See /docs.", "parameter": parameter, "given": given}
+    assert (answer.status_code, answer.json()["error"]) == (422, error)
+    if not isinstance(body, bytes):
+        packed = ask("POST", f"{SPRING}/{verb}", msgspec.msgpack.encode(body), headers={"content-type": MSGPACK})
+        assert packed.json()["error"] == error
+
+
+def test_a_learner_that_is_not_there_is_refused_in_one_sentence(ask: Ask) -> None:
+    error = ask("POST", "/v1/experiments", {"name": "x", "dim": 2, "learner": "forsight"}).json()["error"]
+    assert error["message"].endswith("; got 'forsight'. Did you mean 'foresight'?")
+    assert ".;" not in error["message"]
+    assert (error["parameter"], error["given"]) == ("learner", "forsight")
+
+
 @pytest.mark.parametrize(("verb", "body", "status"), MALFORMED)
 def test_what_is_malformed_is_refused_in_one_form(ask: Ask, verb: str, body: Any, status: int) -> None:
     ask("POST", f"{SPRING}/decide", {**ONE, "id": "first"})
