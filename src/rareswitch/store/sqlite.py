@@ -8,6 +8,7 @@ these files at all (same page, 2.6).
 """
 
 import os
+import shutil
 import sqlite3
 import threading
 import weakref
@@ -41,6 +42,8 @@ REMEDY = (
 )
 #: Pages in the log before they are moved into the file.
 LOG_PAGES = 4000
+#: Bytes that must be free on the disk for a store to say that it can be written to.
+LEAST_FREE = 1 << 20
 #: KiB of pages kept in memory: by who writes, and by who reads, mostly each row once, which a larger cache slows down.
 WRITER_KIB, READER_KIB = 65536, 8192
 #: Some releases of SQLite would look through all rewards in place of the few in this index.
@@ -149,6 +152,12 @@ class SqliteStore(SqliteTables):
             connection.close()
             raise
         return connection
+
+    def check_writable(self) -> None:
+        free = shutil.disk_usage(self.path.parent).free  # a row that is written as it is needs no room
+        if free < LEAST_FREE:
+            raise StoreError(f"{self.path} cannot grow: its disk has {free:,} bytes left. Make room.")
+        super().check_writable()
 
     def _begin(self, connection: SqliteConnection) -> None:
         self._check_file(connection)

@@ -1,6 +1,7 @@
 """Databases that are full, locked, damaged, gone or of another release."""
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -305,3 +307,13 @@ def test_a_server_that_stays_away_is_reported(own_server: Any, monkeypatch: pyte
     address = f"{own_server.get_uri().partition('?')[0]}?host=/nowhere"
     with closing(open_store(address, "trial")) as store, pytest.raises(StoreError, match=r"cannot be reached.*tried"):
         store.head()
+
+
+def test_a_store_whose_disk_is_full_cannot_be_written_to(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is written as it is goes into room that is there already."""
+    with opened(path) as store:
+        store.check_writable()
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
+            raises(StoreError, "trial.db cannot grow: its disk has 4,096 bytes left. Make room.", store.check_writable)
+        store.check_writable()
