@@ -29,6 +29,7 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     fit = parser.add_argument_group("for --fit")
     fit.add_argument("--spare-arms", type=int, metavar="N", help="parameter blocks for arms that are added later")
     kinds = "kinds of fields, such as price=log at=hour+weekday (docs/how-to/features.md)"
+    fit.add_argument("--drop", nargs="+", metavar="NAME", help="columns of the sample that are no features")
     fit.add_argument("--kinds", nargs="+", metavar="NAME=KIND", help=kinds)
     fit.add_argument("--save-features", metavar="FILE", help="write the proposed features there, for editing")
     arms = "ids of the arms, or a file with their records, of which requests that name none choose; for --dim: a number"
@@ -77,7 +78,7 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
 def run_experiment_create(options: argparse.Namespace) -> Output:
     """The status of the new experiment."""
     from rareswitch.experiment import Rewards, create
-    from rareswitch.learner import find_learner
+    from rareswitch.learner import find_learner, takes
     from rareswitch.report import as_text
 
     options.learner = find_learner(options.learner).name
@@ -85,9 +86,12 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
     if options.plan is not None:
         _follow(options)
     features = _features(options)
+    arms = given_arms(options.arms)
     if options.arms is not None and features is None:
         check_heeded("--arms", "arms", [options.learner])
         settings["arms"] = arm_count(options.arms)
+    elif arms is not None and "arms" in takes(options.learner):
+        settings["arms"] = len(arms)
     rewards = Rewards(
         window=options.window,
         default=options.default,
@@ -116,7 +120,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
             rewards=rewards,
             min_propensity=_min_propensity(options),
             warm_start=log,
-            offer=None if features is None else given_arms(options.arms),
+            offer=None if features is None else arms,
             approval=options.approval == "required",
             key=given_key(options),
             **{name: getattr(options, name) for name in names},
@@ -180,11 +184,13 @@ def _features(options: argparse.Namespace) -> "Features | None":
         pairs = [word.rpartition("=") for word in options.kinds or ()]
         if wrong := [kind for name, _, kind in pairs if not name]:
             raise ParameterError(f"kinds must be NAME=KIND, such as price=log; got {wrong[0]!r:.60}.")
-        features = Features.fit(sample, arms, kinds={name: kind for name, _, kind in pairs}, **spare_arms)
+        features = Features.fit(
+            sample, arms, kinds={name: kind for name, _, kind in pairs}, drop=options.drop or (), **spare_arms
+        )
         if options.save_features is not None:
             features.save(options.save_features)
         return features
-    for name in ("spare_arms", "kinds", "save_features"):
+    for name in ("spare_arms", "drop", "kinds", "save_features"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for features that are proposed from a sample: give --fit SAMPLE too.")
     if options.features is None:

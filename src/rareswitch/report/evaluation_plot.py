@@ -180,7 +180,7 @@ def _limits(evaluation: Evaluation) -> tuple[float, float]:
 def _in_lanes(batches: Sequence[BatchValue]) -> list[tuple[float, BatchValue]]:
     """The last batches, each with its place below its candidate."""
     shown = batches[-MOST_LANES:]
-    places = np.linspace(TOP, BOTTOM - 0.05, len(shown)) if len(shown) > 1 else [TOP]
+    places = np.linspace(TOP, BOTTOM - 0.05, len(shown))  # a single one is at the top
     return list(zip(map(float, places), shown, strict=True))
 
 

@@ -24,7 +24,7 @@ from rareswitch.experiment import (
 )
 from rareswitch.learner import Novelty
 from rareswitch.log import ImportReport
-from rareswitch.planning import minute_text
+from rareswitch.planning import date_text, minute_text
 from rareswitch.report.evaluation_text import relative_text
 from rareswitch.report.numerals import bounds_text, decimals, number_text
 from rareswitch.report.text import as_text, parameter, sentences, waits_text, window_text
@@ -36,6 +36,8 @@ __all__ = ["caution_text"]
 MOST_ARMS = 5
 #: Fields with unexpected values that the text of a status names, at most.
 MOST_FIELDS = 20
+#: Planned dates that it names, at most.
+MOST_DATES = 12
 #: Differences of log-likelihoods that are worth a word.
 HELD_OUT = 0.05
 
@@ -202,7 +204,13 @@ def status_text(status: Status, *, cli: bool = False) -> str:
         lines.append("An update is unfinished; the next one continues it.")
     if status.ended is not None:
         return "\n".join([*lines, f"Ended on {minute_text(status.ended)}: no more decisions."])
-    return "\n".join([*lines, waits_text(() if status.due else status.waits, cli=cli)])
+    lines.append(waits_text(() if status.due else status.waits, cli=cli))
+    if status.planned is not None:
+        # of the planned ends the first is that update, and the last the end of the last batch
+        dates = [date_text(end.at, status.planned.zone) for end in status.planned.ends[1:-1] if end.at is not None]
+        more = [f"and {len(dates) - MOST_DATES} more"] if len(dates) > MOST_DATES else []
+        lines += [f"Updates after it: {'; '.join([*dates[:MOST_DATES], *more])}."] if dates else []
+    return "\n".join(lines)
 
 
 @as_text.register

@@ -45,6 +45,21 @@ def requests(count: int, **more: Any) -> list[dict[str, Any]]:
     return [{"id": f"r{k}", "context": SET, "arms": ["a", "b", "c"]} | more for k in range(count)]
 
 
+def test_a_sample_without_columns_that_are_no_features_and_meetings(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its arms are counted for learners that ask how many there are; all planned dates are said."""
+    Path("seen.csv").write_text("age,click\n31,0\n42,1\n29,0\n55,1\n")
+    mondays = "best:policies=4,rate=200,end=2026-06-01,on=monday 10:00"
+    fitted = ("--fit", "seen.csv", "--drop", "click", "--arms", "a", "b", "c", "--now", "2026-03-02")
+    out = done(capsys, "experiment", "create", *HERE, *fitted, "--schedule", mondays)
+    assert "left out: click: as was asked" in out
+    assert [line.count("Mon ") for line in out.splitlines()[-2:]] == [1, 2]
+    grid = ("--learner", "linucb-grid", "--horizon", "300")
+    done(capsys, "experiment", "create", HERE[0], "counted", *fitted, *grid)
+    with open_experiment(f"sqlite:///{HERE[0]}", "counted") as trial:
+        assert trial.description.learner.arms == 3
+    assert "--drop is for features" in refused(capsys, "experiment", "create", *HERE, "--dim", "3", "--drop", "click")
+
+
 def test_the_whole_job_of_an_experiment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     out = done(capsys, *CREATE)
     assert "banner begins in sqlite:///spring.db." in out

@@ -30,6 +30,7 @@ def without_counts(told: Evaluation) -> Evaluation:
         evaluation(),
         evaluation({"none": None, "neither": None}),
         evaluation({"one": (0.1, 0.01)}, batches=1),
+        evaluation({"none": None}, batches=0),
         evaluation(LONG, batches=30, estimated="by a model"),
         without_counts(evaluation()),
         replace(evaluation({"none": None}), earned=None, gains=(), lift=(), calibration=None),
