@@ -200,7 +200,7 @@ def test_an_update_that_was_begun_is_brought_to_its_end_though_none_is_due(
         play(one, 0, BATCH - 2)
     with monkeypatch.context() as patch:
         patch.setattr(trial.store, verb, breaks)
-        raises(type(broken), "", trial.advance, now=0.0, force=True)
+        raises(type(broken), None, trial.advance, now=0.0, force=True)
     assert trial.status(now=0.0).started
     play(trial, 100, 101)
     trial.reward(3, 77.0, overwrite=True)

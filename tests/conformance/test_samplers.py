@@ -112,7 +112,7 @@ def test_samplers_are_frozen(sampler: Sampler) -> None:
     assert dataclasses.is_dataclass(sampler)
     for entry in dataclasses.fields(sampler):
         value = getattr(sampler, entry.name)
-        raises(dataclasses.FrozenInstanceError, "", setattr, sampler, entry.name, value)
+        raises(dataclasses.FrozenInstanceError, None, setattr, sampler, entry.name, value)
         assert not isinstance(value, np.ndarray) or not value.flags.writeable
 
 

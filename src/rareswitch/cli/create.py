@@ -78,10 +78,11 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
 def run_experiment_create(options: argparse.Namespace) -> Output:
     """The status of the new experiment."""
     from rareswitch.experiment import Rewards, create
-    from rareswitch.learner import find_learner, takes
+    from rareswitch.learner import find_learner, required_settings
     from rareswitch.report import as_text
 
-    options.learner = find_learner(options.learner).name
+    kind = find_learner(options.learner)
+    options.learner = kind.name
     settings = given_settings(options, [options.learner])
     if options.plan is not None:
         _follow(options)
@@ -90,7 +91,7 @@ def run_experiment_create(options: argparse.Namespace) -> Output:
     if options.arms is not None and features is None:
         check_heeded("--arms", "arms", [options.learner])
         settings["arms"] = arm_count(options.arms)
-    elif arms is not None and "arms" in takes(options.learner):
+    elif arms is not None and "arms" in required_settings(kind):
         settings["arms"] = len(arms)
     rewards = Rewards(
         window=options.window,

@@ -94,7 +94,8 @@ def rows(count: int = 40, **given: Any) -> tuple[Learner, Any]:
     ],
 )
 def test_numbers_whose_sums_would_lose_them_are_refused(given: Any, error: type[Exception], words: str) -> None:
-    raises(error, words, learned, *rows(**given))
+    with pytest.raises(error, match=words):
+        learned(*rows(**given))
 
 
 def learned(learner: Learner, summary: Any) -> None:

@@ -3,26 +3,35 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
 from rareswitch.service import Service
+from reference.postgres import database
 from reference.served import serving
 from reference.served_faults import Asked, free_files, kill, limit_files, no_room, rolled
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture
+def own_database(postgres_server: str) -> Iterator[str]:
+    """The URL of a database of one test, as a server serves all that is in it."""
+    with database(postgres_server, f"served-{uuid4().hex}") as url:
+        yield url
+
+
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_what_a_killed_server_acknowledged_is_there_and_answered_again(
     store: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    url = request.getfixturevalue("postgres") if store == "postgres" else None
+    url = request.getfixturevalue("own_database") if store == "postgres" else None
     found = kill(Asked(tmp_path, url), 2, longest=0.3)
     assert found.clean, found
     assert found.acknowledged > 20
@@ -81,8 +90,8 @@ def workers(process: int) -> list[str]:
     return [command for command in commands if "spawn_main" in command]
 
 
-def test_several_processes_serve_one_database(tmp_path: Path, postgres: str) -> None:
-    asked = Asked(tmp_path, postgres)
+def test_several_processes_serve_one_database(tmp_path: Path, own_database: str) -> None:
+    asked = Asked(tmp_path, own_database)
     with serving(asked.url, "--tokens", asked.tokens, "--workers", "2") as server:
         running = asked.load(server, 0, 60.0, most=200).run()
         asked.note(0, running)
