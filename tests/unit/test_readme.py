@@ -15,6 +15,7 @@ import pytest
 
 import rareswitch
 from rareswitch.cli import main
+from rareswitch.cli.running import _parser
 from rareswitch.service import ALL_ROUTES
 from reference.commands import printed
 from reference.notebooks import executed, listed, notebooks, pages
@@ -136,6 +137,17 @@ def test_examples_are_in_fences(page: Path) -> None:
     outside = "".join(parts[::2])
     assert len(parts) % 2 == 1
     assert not re.findall(r"(?m)^(>>> .*|\$ .*)$", outside)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "rareswitch " in "".join(blocks(page, "sh"))], ids=title)
+def test_commands_that_are_not_run_here_have_these_options(page: Path) -> None:
+    """Those with a learner of one's own have its settings, too, which only its file knows."""
+    lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    commands = [words[1:] for line in lines if (words := shlex.split(line, comments=True))[:1] == ["rareswitch"]]
+    assert commands
+    for command in commands:
+        if not any(".py:" in word for word in command):
+            assert callable(_parser(command).parse_args(command).run)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=title)
