@@ -364,7 +364,7 @@ CLAIMS = (
     ),
     Claim(
         number=7,
-        claim="what is good on a sample need not be good on the distribution; the core mends it",
+        claim="what is good on a sample need not be good on the distribution; a core avoids that",
         theorem="the counterexample of Section 6",
         criterion="the hand-written policy is misled; Algorithms 2 and 3 are not, as was measured before",
         measure=misled,
