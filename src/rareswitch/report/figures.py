@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "as_svg", "beside", "check_page", "check_target", "draw"]
-__all__ += ["draw_experiment", "figure", "headline", "name_points", "plain_ticks", "save", "series_colors"]
+__all__ = ["BLUE", "DARK_GREY", "GREY", "ORANGE", "WIDTH", "as_svg", "beside", "check_file_name", "check_page"]
+__all__ += ["check_target", "draw", "draw_experiment", "figure", "headline", "name_points", "plain_ticks", "save"]
+__all__ += ["series_colors"]
 
 #: A point in the coordinates of a panel.
 Point: TypeAlias = tuple[float, float]
@@ -52,20 +53,24 @@ def check_target(path: str | Path | None) -> None:
     if path is None:
         return
     _figure_class()
-    _check_name(Path(path), "a picture's name must end in .png, .pdf, .svg or .jpg", (".png", ".pdf", ".svg", ".jpg"))
+    pictures = (".png", ".pdf", ".svg", ".jpg")
+    check_file_name(Path(path), "a picture's name must end in .png, .pdf, .svg or .jpg", pictures)
 
 
 def check_page(path: str | Path | None) -> None:
     """Refuse, before any work is done, a page of HTML that could not be written; None stands for no page."""
     if path is not None:
-        _check_name(Path(path), "a page's name must end in .html", (".html", ".htm"))
+        check_file_name(Path(path), "a page's name must end in .html", (".html", ".htm"))
 
 
-def _check_name(path: Path, rule: str, endings: tuple[str, ...]) -> None:
+def check_file_name(path: Path, rule: str, endings: tuple[str, ...]) -> None:
+    """Refuse, before any work is done, a file that could not be written, or has another ending."""
     if path.suffix.lower() not in endings:
         raise FileFormatError(f"{path}: {rule}.")
     if not path.parent.is_dir():
         raise FileFormatError(f"{path}: cannot be written; there is no folder {path.parent}.")
+    if path.exists() and not path.is_file():
+        raise FileFormatError(f"{path}: cannot be written; it is no plain file. Name another.")
 
 
 def figure(columns: int = 1, rows: int = 1) -> "tuple[Figure, Sequence[Any]]":

@@ -8,10 +8,9 @@ from pathlib import Path
 from rareswitch.cli import INTERRUPTED
 from rareswitch.cli.output import print_json
 from rareswitch.core import make_executor, write_whole
-from rareswitch.errors import FileFormatError
 from rareswitch.lab.report.reproduction import reproduction_markdown
 from rareswitch.lab.reproduction.reproduce import Reproduction, reproduce
-from rareswitch.report import ProgressBar, as_html, as_text, check_target
+from rareswitch.report import ProgressBar, as_html, as_text, check_file_name, check_target
 
 #: What a report can be written as.
 FORMATS: dict[str, Callable[[Reproduction], str]] = {".md": reproduction_markdown, ".txt": as_text, ".html": as_html}
@@ -46,12 +45,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
 
 def _target(path: Path) -> Path:
     """Refuse, before any work is done, what could not be written."""
-    if path.suffix.lower() not in FORMATS:
-        raise FileFormatError(f"{path}: a report's name must end in {', '.join(FORMATS)}.")
-    if not path.parent.is_dir():
-        raise FileFormatError(f"{path}: cannot be written; there is no folder {path.parent}.")
-    if path.exists() and not path.is_file():
-        raise FileFormatError(f"{path}: cannot be written; it is no plain file. Name another.")
+    check_file_name(path, f"a report's name must end in {', '.join(FORMATS)}", tuple(FORMATS))
     if path.suffix.lower() == ".html":
         check_target(path.with_suffix(".svg"))  # its pictures need Matplotlib
     return path
