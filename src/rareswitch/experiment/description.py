@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -174,7 +174,7 @@ class Description:
 
 def check_schedule(schedule: Schedule, created: float, rewards: Rewards) -> None:
     """Refuse a schedule by which no update would ever be made."""
-    beginning = replace(Progress.beginning(created), window=rewards.window)
+    beginning = Progress.beginning(created, window=rewards.window)
     if not schedule.learner_plans and len(schedule.ends(beginning)) < 2 and not schedule.endless:
         raise ParameterError(
             f"schedule: {schedule}, for an experiment that begins on {date_text(created, schedule.in_zone)}: no update "

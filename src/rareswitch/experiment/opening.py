@@ -160,7 +160,9 @@ def create(
             f"context_sample_rate must be above 0: {chosen.name} plans its updates with context sets that were kept; "
             "got 0. A few hundred a batch are enough, as with context_sample_rate=0.01 of 50,000 decisions."
         )
-    lengths = blind.batch_sizes if isinstance(updates, LearnerSchedule) else updates.lengths(created)
+    lengths = (
+        blind.batch_sizes if isinstance(updates, LearnerSchedule) else updates.lengths(created, window=rewards.window)
+    )
     known_arms = 0 if features is None or features.arms is None else len(features.arms.ids)
     if features is not None and offer is not None:
         named = offer_of(offer, features.key, ())

@@ -137,7 +137,7 @@ class Span:
             policies=policies,
             rate=self.rate,
             end=self.end,
-            delay=Seconds(self.delay),
+            delay=Seconds(self.delay) if self.delay else None,
             gap=Seconds(self.gap),
             on=self.on,
             zone=self.zone,

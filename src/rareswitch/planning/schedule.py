@@ -43,10 +43,12 @@ class Progress:
     expected_rate: float | None = None
 
     @classmethod
-    def beginning(cls, created: float, *, rate: float | None = None) -> Self:
+    def beginning(cls, created: float, *, rate: float | None = None, window: float | None = None) -> Self:
         """That of an experiment without decisions; ``rate`` decisions a second are expected."""
         none = Counts(1, 0, 0, created, created)
-        return cls(created=created, now=created, versions=(none,), published=(created,), expected_rate=rate)
+        return cls(
+            created=created, now=created, versions=(none,), published=(created,), window=window, expected_rate=rate
+        )
 
     @property
     def policies(self) -> int:
@@ -208,9 +210,9 @@ class Schedule(ABC):
         waits += unlearnable(progress, self.in_zone)
         return Due(now=not waits, waits=tuple(waits), at=at, decisions=end.decisions)
 
-    def lengths(self, created: float) -> tuple[int, ...] | None:
+    def lengths(self, created: float, *, window: float | None = None) -> tuple[int, ...] | None:
         """Decisions of each batch, as far as is known at the beginning; None where nothing is."""
-        return _lengths(0, self.ends(Progress.beginning(created)))
+        return _lengths(0, self.ends(Progress.beginning(created, window=window)))
 
     def forecast(self, progress: Progress) -> Forecast | None:
         """Decisions of each batch to come if the update is made now; None where the learner's own plan stands."""
@@ -237,7 +239,8 @@ class Schedule(ABC):
         rate
             Decisions a day, which schedules by dates need; their own by default.
         delay
-            After which rewards are known, such as "1d" or a timedelta; counted where a rate is known.
+            After which rewards are known, such as "1d" or a timedelta, where the schedule has none of its own; counted
+            where a rate is known.
         created
             When the experiment begins, in seconds since 1970, which schedules that end at a date need.
         """
@@ -246,7 +249,8 @@ class Schedule(ABC):
         a_second, late = None if rate is None else rate / DAY, self.late(rate, delay)
         if self.endless or self.learner_plans or (created is None and getattr(self, "end", None) is not None):
             return None
-        lengths = _lengths(0, self.ends(Progress.beginning(created or 0.0, rate=a_second)))
+        beginning = Progress.beginning(created or 0.0, rate=a_second, window=duration_of("delay", delay))
+        lengths = _lengths(0, self.ends(beginning))
         if lengths is None:
             return None
         ends = [*accumulate(lengths)]

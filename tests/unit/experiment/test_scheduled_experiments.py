@@ -9,10 +9,10 @@ import pytest
 
 from rareswitch.core import normals
 from rareswitch.errors import ParameterError
-from rareswitch.experiment import Experiment, create
+from rareswitch.experiment import Experiment, Rewards, create
 from rareswitch.experiment.results import Choice
 from rareswitch.features import Features
-from rareswitch.planning import BestSchedule, Periodic, Progress
+from rareswitch.planning import DAY, BestSchedule, Periodic, Progress, plan
 from reference.refusals import raises
 
 pytestmark = pytest.mark.usefixtures("short_plans")
@@ -52,6 +52,21 @@ def test_the_best_dates_follow_the_traffic() -> None:
     policies = live(trial, 240, timedelta(hours=1))
     assert len(policies) == 3
     assert 0.5 * planned[0] <= policies[0] <= 1.5 * planned[0]
+
+
+def test_best_dates_wait_for_the_reward_window_as_for_a_delay() -> None:
+    """The price, the table and the batches are those of a schedule that says the delay itself."""
+    text, rewards = "best:policies=6,rate=1000,end=2026-04-21", Rewards(window="14d")
+    silent, spoken = (
+        create("memory:", "x", dim=5, schedule=text + more, rewards=rewards, baseline=True, seed=1, now=START)
+        for more in ("", ",delay=14d")
+    )
+    assert silent.status(now=START).price == spoken.status(now=START).price
+    assert silent.status(now=START).planned == spoken.status(now=START).planned
+    assert silent.policy.id == spoken.policy.id, "its share of exploration depends on the batches to come"
+    planned = plan(rate=1000, start=START, end="2026-04-21", dim=5, arms=4, policies=6).schedule
+    late = create("memory:", "x", dim=5, schedule=planned, rewards=rewards, seed=1, now=START)
+    assert late.status(now=START).planned.ends[0].at >= START.timestamp() + 14 * DAY
 
 
 def test_weeks_with_a_baseline_begin_with_what_is_named_and_go_on_without_it() -> None:
