@@ -746,7 +746,8 @@ def gate_run(world: str, times: float, sizes: list[int], seed: int) -> bool:
         decided = incumbent.decide(sets, ids=range(count), seed=key)
         means = mean(sets[np.arange(count), decided.arms, 0])
         rewards = (rng.random(count) < means) * 1.0 if clicks else means + rng.standard_normal(count)
-        return DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, contexts=sets)
+        of = {"batch_names": (incumbent.id,), "policies": {incumbent.id: incumbent}, "contexts": sets}
+        return DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, **of)
 
     pilot = log(1500, seed + 1)
     assert pilot.features is not None
@@ -754,7 +755,7 @@ def gate_run(world: str, times: float, sizes: list[int], seed: int) -> bool:
     whole, look, candidate = log(sizes[-1], seed), 1, gate_policy(angle_of(world, times, angle), rng)
     settings: dict[str, Any] = {"incumbent": incumbent, "predict": lambda x: np.asarray(x @ theta[:-1] + theta[-1])}
     for count in sizes:
-        report = judge(Gate(level=0.05), [whole.select(slice(count))], candidate=candidate, look=look, **settings)
+        report = judge(Gate(level=0.05), whole.select(slice(count)), candidate=candidate, look=look, **settings)
         if report.promoted:
             return True
         look += report.answered

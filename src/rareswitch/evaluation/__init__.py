@@ -5,7 +5,7 @@ from rareswitch.evaluation.candidates import *
 from rareswitch.evaluation.effects import *
 from rareswitch.evaluation.evaluate import *
 from rareswitch.evaluation.groups import *
-from rareswitch.evaluation.intervals import *
+from rareswitch.evaluation.questions import *
 from rareswitch.evaluation.refusals import *
 from rareswitch.evaluation.results import *
 from rareswitch.evaluation.scoring import *

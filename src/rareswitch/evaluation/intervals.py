@@ -17,8 +17,6 @@ import numpy as np
 from rareswitch.core import FloatArray
 from rareswitch.evaluation.results import Interval
 
-__all__ = ["combined", "term_of"]
-
 #: ρ of the mixture, in variances of the first batch: with 2 the first looks, at which rows are farthest from normal,
 #: are the careful ones.
 MIXTURE = 2.0

@@ -33,6 +33,8 @@ from rareswitch.evaluation.scoring import ESTIMATORS, Columns, Estimator, Scores
 from rareswitch.evaluation.support import Support, overlap, weight_counts
 from rareswitch.log import Source
 
+__all__ = ["Settings", "question_of"]
+
 Pooling = Literal["traffic", "stationary"]
 
 

@@ -25,7 +25,7 @@ from rareswitch.evaluation.support import MOST_WEIGHT, Support
 from rareswitch.log import Source
 from rareswitch.policy import Policy
 
-__all__ = ["ESTIMATORS", "Estimator"]
+__all__ = ["ESTIMATORS", "Estimator", "score"]
 
 Estimator = Literal["ips", "snips", "dr"]
 ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)

@@ -23,7 +23,7 @@ from rareswitch.core import BoolArray, FloatArray, IntArray
 from rareswitch.evaluation.results import Overlap
 from rareswitch.lanes import compiled
 
-__all__ = ["LEAST_POWER", "Support", "weight_counts"]
+__all__ = ["LEAST_POWER", "weight_counts"]
 
 #: Most of a candidate's play that may have had probability 0; intervals are longer by it times the range of rewards.
 MAX_UNSUPPORTED = 0.01

@@ -1,7 +1,7 @@
 """Gates: a policy is deployed only if decisions it was not learned from say that it is no worse than the incumbent."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,19 +9,16 @@ import numpy as np
 
 from rareswitch.belief import posterior
 from rareswitch.core import FloatArray, Result, number
-from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, UnsuitableError
-from rareswitch.evaluation import Support, combined, few_rewards, judged, term_of
+from rareswitch.evaluation import Settings, few_rewards, judged, question_of, score
 from rareswitch.learner import Learner, State
-from rareswitch.log import HeldOut
+from rareswitch.log import HeldOut, Source
 from rareswitch.policy import Policy
 
 __all__ = ["Gate", "GateReport"]
 
 #: By how much a batch must have grown since a policy was refused, before the gate looks again.
 GROWTH = 1.5
-#: How far recorded propensities may be from those of the policy, by rounding.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +109,7 @@ class GateReport(Result, frozen=True, kw_only=True):
 
 def judge(
     gate: Gate,
-    chunks: Iterable[DecisionLog],
+    log: Source,
     *,
     candidate: Policy,
     incumbent: Policy,
@@ -122,68 +119,62 @@ def judge(
     """Whether a policy may take the place of the incumbent, by decisions that it was not learned from.
 
     With π the candidate, μ the incumbent, q̂ a model and w = π(a | x)/μ(a | x), the mean of
-    Σ (π − μ)(b | x) q̂(x, b) + (w − 1)(r − q̂(x, a)) over decisions of μ is what π gains, whatever the model says.
+    Σ (π − μ)(b | x) q̂(x, b) + (w − 1)(r − q̂(x, a)) over decisions of μ is what π gains, whatever the model says: the
+    difference of the two as candidates, as :func:`rareswitch.evaluate` scores them.
 
     Parameters
     ----------
-    chunks
+    log
         The held-out decisions, all of the incumbent, with all arms that were offered.
     predict
-        The model, of contexts (n, K, d) to rewards (n, K); made of other decisions.
+        The model, of vectors (…, d) to rewards (…); made of other decisions.
     look
         Which try it is.
     """
-    support, held_out = Support.zero(), 0
-    parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = [(np.zeros(0),) * 4]
-    for chunk in chunks:
+    held_out, level = 0, gate.level_of(look)
+    residuals = [np.zeros(0)]
+    for chunk in log.chunks(contexts=False):
+        assert chunk.features is not None
         held_out += len(chunk)
-        rewarded = ~np.isnan(chunk.rewards)
-        if not rewarded.any():
-            continue
-        log = chunk if rewarded.all() else chunk.select(rewarded)
-        assert log.contexts is not None
-        rows = np.arange(len(log))
-        new, old = log.probabilities_of(candidate), log.probabilities_of(incumbent)
-        own = old[rows, log.arm_indices]
-        if np.abs(own - log.propensities).max() > _ROUNDING:
-            raise ParameterError(
-                "recorded propensities are not those of the policy that decided: the log was changed, or another "
-                "policy decided. No gate can rest on it; find out which, and advance without a gate until then."
-            )
-        weights, model = new[rows, log.arm_indices] / log.propensities, predict(log.contexts)
-        support += Support.of(weights, candidate=new, logging=old, available=log.available)
-        predicted = np.einsum("nk,nk->n", new - old, np.where(log.available, model, 0.0))
-        parts.append((predicted, weights, log.rewards - model[rows, log.arm_indices], log.rewards))
-    predicted, weights, residuals, rewards = (np.concatenate(column) for column in zip(*parts, strict=True))
+        residuals.append((chunk.rewards - predict(chunk.features))[~np.isnan(chunk.rewards)])
+    known = np.concatenate(residuals)
     report = partial(
         GateReport,
+        promoted=False,
         candidate=candidate.id,
         held_out=held_out,
-        tested=support.count,
+        tested=len(known),
         look=look,
-        level=gate.level_of(look),
+        level=level,
         loss=gate.loss,
     )
-    reasons = judged([support], left_out=held_out - support.count).reasons
+    if not len(known):
+        return report(reasons=judged([], left_out=held_out).reasons)
+    # w - 1 has the mean 0, so that the level of rewards says nothing, and the model is moved to it
+    model = lambda contexts, _: predict(contexts) + known.mean()  # noqa: E731
+    scores = score(log, {"candidate": candidate, "incumbent": incumbent}, model=model)
+    if scores.mismatch:
+        raise ParameterError(f"{scores.mismatch} No gate can rest on it: advance without a gate until then.")
+    question = question_of(scores, "candidate", "incumbent", settings=Settings(level=1.0 - 2.0 * level))
+    support, weights = question.known[0][0], scores.candidates["candidate"].weights
+    reasons = judged([support], left_out=held_out - len(known)).reasons
     if not reasons and support.missed > 0.0:
         share = 100.0 * support.missed / support.count
         reasons = (
             f"{share:.2g} % of what this policy would show had probability 0: of that a gate knows nothing, and the "
             "rest may gain less. Keep every arm possible, as with min_propensity=0.01.",
         )
-    if reasons := reasons or few_rewards(rewards, weights):
-        return report(promoted=False, reasons=reasons)
-    # w - 1 has the mean 0, so that the level of the residuals says nothing, and is taken off
-    term = term_of(predicted + (weights - 1.0) * (residuals - residuals.mean()))
-    # without any spread it plays as the incumbent, and its gain is certain
-    bound = combined([term], level=1.0 - 2.0 * gate.level_of(look)).low if term.variance > 0.0 else term.value
-    return report(promoted=bound > -gate.loss, gain=term.value, error=math.sqrt(term.variance), bound=bound)
+    if reasons := reasons or few_rewards(scores.rewards, weights):
+        return report(reasons=reasons)
+    (term,), gain = question.pooled("dr"), question.value("dr")
+    bound = gain.low if term.variance > 0.0 else gain.value  # without any spread it plays as the incumbent
+    return report(promoted=bound > -gate.loss, gain=gain.value, error=math.sqrt(term.variance), bound=bound)
 
 
 def linear_model(learner: Learner, state: State) -> Callable[[FloatArray], FloatArray]:
-    """What a state says arms earn: a function of contexts (n, K, d) to rewards (n, K)."""
+    """What a state says arms earn: a function of vectors (…, d) to rewards (…)."""
     (stats,) = state.sums
     estimate, level = posterior(stats).estimate, 0.0
     if learner.parts.statistics.intercept:
         estimate, level = estimate[:-1], float(estimate[-1]) + stats.shift
-    return lambda contexts: np.asarray(contexts @ estimate + level)
+    return lambda vectors: np.asarray(vectors @ estimate + level)

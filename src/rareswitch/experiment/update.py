@@ -4,7 +4,7 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -63,9 +63,10 @@ class Update:
         """The version whose batch ends."""
         return self.versions[-1]
 
-    def log(self, only: int | None = None) -> StoredLog:
-        """The decisions and rewards up to the marks, of all policies or of one."""
-        return log_of(self.description, self.store, self.versions, self.marks, self.plan.now, only=only)
+    def log(self, only: int | None = None, held_out: HeldOut | None = None) -> StoredLog:
+        """The decisions and rewards up to the marks, of all policies or of one, or those of it that are held out."""
+        known = self.store, self.versions, self.marks, self.plan.now
+        return log_of(self.description, *known, only=only, held_out=held_out)
 
     @property
     def held_out(self) -> HeldOut | None:
@@ -169,20 +170,12 @@ class Update:
         """What the decisions that were held out say of the policy that was learned, after those that were rejected."""
         return judge(
             gate,
-            self._held_out_rows(),
+            self.log(self.current.number, self.held_out),
             candidate=state.policy,
             incumbent=self.current.policy,
             predict=linear_model(self.description.learner, state),
             look=1 + sum(report.gate is not None and report.gate.answered for report in rejected),
         )
-
-    def _held_out_rows(self) -> Iterator[DecisionLog]:
-        which = self.held_out
-        assert which is not None
-        for chunk in self.log(self.current.number).chunks(contexts=True):
-            among = which.among(chunk.ids)
-            if among.any():
-                yield chunk.select(among)
 
 
 def groups_moved(features: Features | None, chosen: FloatArray, moved: BoolArray) -> tuple[GroupChange, ...]:
@@ -482,6 +475,7 @@ def log_of(
     now: float | None,
     *,
     only: int | None = None,
+    held_out: HeldOut | None = None,
 ) -> StoredLog:
     """The decisions up to the marks, of all policies or of one, with their rewards as they count then."""
     rewards = description.rewards
@@ -491,6 +485,7 @@ def log_of(
         dim=description.learner.dim,
         upto=marks,
         only=only,
+        held_out=held_out,
         window=rewards.window,
         now=now,
         default=rewards.default,

@@ -13,7 +13,7 @@ from rareswitch.core import ContextSets, FloatArray, IntArray, KeyArray, Sets, k
 from rareswitch.decisions import ArmCodes, DecisionLog
 from rareswitch.errors import EmptySetError, StoreError, several
 from rareswitch.learner import Learner, Sample
-from rareswitch.log.batch_sums import Learnable, Task
+from rareswitch.log.batch_sums import HeldOut, Learnable, Task
 from rareswitch.log.source import KeyedSample, prefetched
 from rareswitch.policy import Policy
 from rareswitch.store import OFFERS, Marks, Slice, Store
@@ -53,6 +53,8 @@ class StoredLog:
         What is looked at; all that is there by default.
     only
         Number of the one policy whose decisions are wanted.
+    held_out
+        Which decisions :meth:`chunks` gives; all by default.
     window, now, default
         As :func:`~rareswitch.log.summarize` takes them; ``now`` is by default when the last decision was made.
     sums
@@ -82,6 +84,7 @@ class StoredLog:
         dim: int,
         upto: Marks | None = None,
         only: int | None = None,
+        held_out: HeldOut | None = None,
         window: float | None = None,
         now: float | None = None,
         default: float | None = None,
@@ -90,7 +93,7 @@ class StoredLog:
     ) -> None:
         self.store, self.dim, self.keeps_records = store, dim, keeps_records
         self.upto = store.marks() if upto is None else upto
-        self._sums = sums
+        self._sums, self._held_out = sums, held_out
         counts = {count.version: count for count in store.counts(self.upto) if only in (None, count.version)}
         #: How many there are.
         self.decisions = sum(count.decisions for count in counts.values())
@@ -136,7 +139,9 @@ class StoredLog:
                     continue
                 log = log.select(rows)
                 log = log.checked(**vars(log) | offers)
-            yield log
+            which = None if self._held_out is None else self._held_out.among(log.ids)
+            if which is None or which.any():
+                yield log if which is None else log.select(which)
 
     def records(self, ids: KeyArray) -> list[KeptRecord | None]:
         """The records of decisions (n, 2), as far as they were kept."""

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,7 +14,8 @@ from rareswitch.core import id_keys
 from rareswitch.decisions import DecisionLog
 from rareswitch.design import Uniform
 from rareswitch.errors import FileFormatError, ParameterError, StoreError, UnsuitableError
-from rareswitch.evaluation import combined, few_rewards, term_of
+from rareswitch.evaluation import few_rewards
+from rareswitch.evaluation.intervals import combined, term_of
 from rareswitch.experiment import Advance, Experiment, Gate, GateReport, Rewards, copy_experiment, create
 from rareswitch.experiment.gate import judge
 from rareswitch.experiment.results import UpdateReport
@@ -315,7 +317,13 @@ def held_out(count: int, seed: int) -> tuple[DecisionLog, Any]:
 def judged(log: DecisionLog, candidate: Policy, incumbent: Policy, slopes: Any, **settings: float) -> GateReport:
     """What a gate says at its first look, with the model of these slopes."""
     gate = Gate(**settings)
-    return judge(gate, [log], candidate=candidate, incumbent=incumbent, predict=lambda x: x @ slopes, look=1)
+    return judge(
+        *(gate, replace(log, batch_names=(incumbent.id,), policies={incumbent.id: incumbent})),
+        candidate=candidate,
+        incumbent=incumbent,
+        predict=lambda x: x @ slopes,
+        look=1,
+    )
 
 
 @pytest.mark.parametrize("model", ["none", "right", "wrong"])
