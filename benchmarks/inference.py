@@ -746,7 +746,7 @@ def gate_run(world: str, times: float, sizes: list[int], seed: int) -> bool:
         decided = incumbent.decide(sets, ids=range(count), seed=key)
         means = mean(sets[np.arange(count), decided.arms, 0])
         rewards = (rng.random(count) < means) * 1.0 if clicks else means + rng.standard_normal(count)
-        of = {"batch_names": (incumbent.id,), "policies": {incumbent.id: incumbent}, "contexts": sets}
+        of: dict[str, Any] = {"batch_names": (incumbent.id,), "policies": {incumbent.id: incumbent}, "contexts": sets}
         return DecisionLog(arm_indices=decided.arms, propensities=decided.propensities, rewards=rewards, **of)
 
     pilot = log(1500, seed + 1)

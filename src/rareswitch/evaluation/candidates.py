@@ -235,6 +235,7 @@ def since_of(policy: Policy, log: Source) -> int | None:
 
 
 def _always(arm: str, log: DecisionLog) -> Played:
+    known = ""
     if log.arms is None or log.codes is None:
         if not arm.isdecimal() or int(arm) >= log.available.shape[1]:
             raise ParameterError(
@@ -244,10 +245,10 @@ def _always(arm: str, log: DecisionLog) -> Played:
     elif arm in log.arms:
         shown = log.codes == log.arms.index(arm)
     else:
-        shown = np.zeros((1, 1), dtype=np.bool_)
+        shown, known = np.zeros((1, 1), dtype=np.bool_), f" (but {', '.join(log.arms):.100})"
     probabilities = np.asarray(shown & log.available, dtype=np.float64)
     applies: BoolArray = np.asarray(probabilities.any(axis=1))
-    return Played(probabilities, None if applies.all() else applies, "do not offer its arm")
+    return Played(probabilities, None if applies.all() else applies, f"do not offer {arm!r:.60}{known}")
 
 
 def _by_rule(rule: str, log: DecisionLog) -> Played:

@@ -432,8 +432,8 @@ def value_of(question: Question, log: Source) -> Value:
     scored = scores.candidates[name]
     value = Value(candidate=name, interval=None, refusals=(), estimator=settings.estimator, overlap=overlap([]))
     if not known:
-        reason = f"All decisions of this log {scored.otherwise}: none of them says anything about this candidate."
-        return replace(value, refusals=(reason,))
+        reason = f"None of the {scores.rewarded:,} decisions says anything about this candidate: they"
+        return replace(value, refusals=(f"{reason} {scored.otherwise}.",))
     answered = not question.reasons
     supports = [support for batch, support in known.items() if not answered or batch in question.able]
     cautions = log_cautions(log, scores)

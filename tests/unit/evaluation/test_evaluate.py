@@ -465,6 +465,10 @@ def test_arms_that_come_too_often_stop_the_evaluation() -> None:
     found = evaluate(DecisionLog(arms=["a", "b"], behavior_probs=both, **columns), ["uniform", Always("a")])
     assert found.calibration.stops
     assert not any(value.answered for value in found.values)
+    absent = evaluate(DecisionLog(arms=["a", "b"], **columns), Always("c")).values[0].refusals
+    assert absent == (
+        f"None of the {COUNT:,} decisions says anything about this candidate: they do not offer 'c' (but a, b).",
+    )
     marked = evaluate(DecisionLog(arms=["a", "b"], estimated="by hand", **columns), "uniform")
     assert marked.calibration is None  # what was estimated fits by construction
     raises(FileFormatError, "only Parquet", evaluate, ["one.csv", "other.csv"])
