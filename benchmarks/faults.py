@@ -510,7 +510,7 @@ def served_row(what: str, findings: Findings) -> Row:
 def small_disk(stack: ExitStack, folder: Path) -> Path | None:
     """A folder with a disk of its own, where that can be had."""
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "none", str(folder)], capture_output=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(folder)], capture_output=True)
     if made.returncode:
         return None
     stack.callback(subprocess.run, ["umount", str(folder)], check=True)

@@ -175,16 +175,19 @@ def no_room(
             full(server)
             time.sleep(seconds)
             refused = client.post(f"{PATH}/decide", json={"id": "first one", "vectors": VECTORS[1].tolist()})
+            ready = client.get("/readyz")
             back(server)
             outcome = running.end()
         asked.note(first, outcome)
         asked.look()
         if (refused.status_code, refused.headers.get("retry-after")) != (503, "1"):
             found.faults.append(f"without room: {refused.status_code}, {refused.text}")
+        if (ready.status_code, ready.json()["error"]["type"]) != (503, "StoreError"):
+            found.faults.append(f"without room it says: {ready.status_code}, {ready.text}")
         if outcome.unanswered or outcome.statuses.keys() != {200, 503}:
             found.faults.append(f"answers {outcome.statuses}, {outcome.unanswered} unanswered")
-        if client.get("/readyz").status_code != 200:
-            found.faults.append("it does not recover")
+        if (ready := client.get("/readyz")).status_code != 200:
+            found.faults.append(f"it does not recover: {ready.text}")
         asked.again(server, first, outcome.begun)
         asked.look()
     return found

@@ -42,6 +42,8 @@ REMEDY = (
 )
 #: Pages in the log before they are moved into the file.
 LOG_PAGES = 4000
+#: Bytes by which the log grows before it is compared with what is free on the disk.
+LOG_STEP = 1 << 18
 #: Bytes that must be free on the disk for a store to say that it can be written to.
 LEAST_FREE = 1 << 20
 #: KiB of pages kept in memory: by who writes, and by who reads, mostly each row once, which a larger cache slows down.
@@ -54,6 +56,8 @@ class SqliteConnection(sqlite3.Connection):
     """A connection that knows its write-ahead log."""
 
     log: Identity | None = None
+    #: The size at which the log is compared with what is free on the disk.
+    log_limit = LOG_STEP
 
     def each(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> list[SqlRow]:
         """By single statements, prepared once: the fastest way into SQLite."""
@@ -147,17 +151,32 @@ class SqliteStore(SqliteTables):
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             connection.execute(f"PRAGMA cache_size = -{WRITER_KIB if writing else READER_KIB}")
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()  # which opens the log
-            connection.log = identity_of(f"{self.path}-wal")
+            connection.log = identity_of(self._log)
+            if writing:  # after a commit that failed it is another one
+                self._make_room(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
+    def _make_room(self, connection: SqliteConnection) -> None:
+        """Move the log into the file and empty it, where it takes more of the disk than is left.
+
+        It holds each page once for each commit that changed it, and may be many times as long as what it adds to the
+        file. SQLite looks at it only after a commit, which never comes on a disk that it has filled.
+        """
+        if size_of(self._log) > self._free():
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.log_limit = size_of(self._log) + LOG_STEP
+
+    def _free(self) -> int:
+        return shutil.disk_usage(self.path.parent).free
+
     def check_writable(self) -> None:
-        free = shutil.disk_usage(self.path.parent).free  # a row that is written as it is needs no room
+        super().check_writable()
+        free = self._free()  # a row that is written as it is may need no room
         if free < LEAST_FREE:
             raise StoreError(f"{self.path} cannot grow: its disk has {free:,} bytes left. Make room.")
-        super().check_writable()
 
     def _begin(self, connection: SqliteConnection) -> None:
         self._check_file(connection)
@@ -166,15 +185,19 @@ class SqliteStore(SqliteTables):
         except sqlite3.OperationalError:
             attempt(partial(connection.execute, self.begin), self._judged)
 
-    def _check_file(self, connection: SqliteConnection) -> None:
-        """Raise if the file, or its log, is not the one that was opened."""
+    def _check_file(self, connection: SqliteConnection) -> int:
+        """The bytes of the log; raise if it, or the file, is not the one that was opened."""
         with suppress(OSError):
             file, log = os.stat(self.path), os.stat(self._log)
             if (file.st_dev, file.st_ino) == self._file and (log.st_dev, log.st_ino) == connection.log:
-                return
+                return log.st_size
         check_there(self.path, self._file, connection.log)
+        return 0
 
-    _settle = _check_file  # type: ignore[assignment]
+    def _settle(self, connection: SqliteConnection) -> None:  # type: ignore[override]
+        if self._check_file(connection) >= connection.log_limit:
+            with suppress(sqlite3.OperationalError):  # what was committed stays so
+                self._make_room(connection)
 
     def _check_place(self) -> None:
         check_there(self.path, self._file)

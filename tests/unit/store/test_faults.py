@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 from rareswitch.errors import ParameterError, StoreError
 from rareswitch.store import Store, experiment_names, open_store
 from rareswitch.store.rows import SCHEMA
+from rareswitch.store.sqlite import LOG_STEP, SqliteConnection, size_of
 from reference.postgres import database, start
 from reference.refusals import raises
 from reference.rows import decision, decisions, reward, version
@@ -317,3 +319,40 @@ def test_a_store_whose_disk_is_full_cannot_be_written_to(path: Path, monkeypatch
             patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4096))
             raises(StoreError, "trial.db cannot grow: its disk has 4,096 bytes left. Make room.", store.check_writable)
         store.check_writable()
+
+
+def test_a_log_gives_the_disk_back_before_it_has_filled_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds a page for each commit that changed it, and is emptied where it is longer than what is left."""
+    free, log = 1 << 19, Path(f"{path}-wal")
+    lengths = list[int]()
+    with opened(path) as store, opened(path) as other:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free - size_of(log)))
+        for number in range(10, 210):
+            assert store.add_decisions([decision(number)]) == [decision(number)]
+            lengths.append(size_of(log))
+            assert kept(other) == number - 6
+    assert max(lengths) < free / 2 + LOG_STEP + 100 * 4096
+    assert sum(after < before for before, after in pairwise(lengths)) > 1
+
+
+def test_a_writer_that_found_no_room_empties_the_log_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(":memory:")) as limited:
+        limited.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            limited.execute("CREATE TABLE full (x)")
+
+    def refuse(*_: Any) -> Any:
+        raise caught.value
+
+    with opened(path) as store:
+        for number in range(10, 50):
+            store.add_decisions([decision(number)])
+        log, held = Path(f"{path}-wal"), size_of(f"{path}-wal")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteConnection, "added", refuse)
+            raises(StoreError, "the disk is full", store.add_decisions, [decision(60)])
+        assert size_of(log) == held > 100 * 4096
+        assert store.add_decisions([decision(60)]) == [decision(60)]
+        assert size_of(log) < held / 4
+        assert kept(store) == 44
