@@ -10,7 +10,7 @@ from rareswitch.cli.sources import add_columns, add_source, column_options, give
 from rareswitch.errors import ParameterError, several
 
 if TYPE_CHECKING:
-    from rareswitch.evaluation import Always
+    from rareswitch.evaluation import Always, By
     from rareswitch.experiment import Experiment
     from rareswitch.policy import Policy
 
@@ -182,7 +182,8 @@ def add_effects(parser: argparse.ArgumentParser) -> None:
     contrast.add_argument(
         "--by",
         metavar="FIELD",
-        help="groups: levels of a field of the context, halves of a number, or the position of the arm",
+        help="groups: levels of a field of the context or of a column of a table, halves of a number, or position, the "
+        "place of the arm",
     )
     parser.add_argument("--level", type=float, default=0.95, metavar="P", help="confidence level (default 0.95)")
     add_options(parser, plot={})
@@ -195,7 +196,7 @@ def run_effects(options: argparse.Namespace) -> int:
 
     check_target(options.plot)
     with opened_source(options) as log:
-        estimates = effects(log.source, options.arm, options.against, by=options.by, level=options.level)
+        estimates = effects(log.source, options.arm, options.against, by=_groups(options), level=options.level)
     if options.json:
         print_json(estimates.as_dict())
     else:
@@ -203,6 +204,21 @@ def run_effects(options: argparse.Namespace) -> int:
     if options.plot is not None:
         save_picture(draw_effects(estimates), options)
     return 0 if any(estimate.interval is not None for estimate in estimates) else NO_ANSWER
+
+
+def _groups(options: argparse.Namespace) -> "By | None":
+    """For whom: a column of a table as labels of its rows, which its log does not keep; anything else as it is."""
+    from rareswitch.core import read_table
+    from rareswitch.evaluation import by_column
+    from rareswitch.log import format_of
+
+    by: str | None = options.by
+    path, *others = options.source
+    if by in (None, "position") or others or Path(path).is_dir():
+        return by
+    kind = format_of(path)
+    table = kind == "csv" or (kind == "parquet" and options.columns is not None)
+    return by_column(by, read_table(path)) if by is not None and table else by
 
 
 def add_convert(parser: argparse.ArgumentParser) -> None:

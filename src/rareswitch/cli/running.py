@@ -13,18 +13,43 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from inspect import getdoc
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from rareswitch.cli.commands import COMMANDS, EXPERIMENT, Entry
 from rareswitch.cli.options import add_experiment, check_texts, option_of, with_option
 from rareswitch.cli.output import Output, print_json, show
-from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError
+from rareswitch.errors import CertificateError, CertificateWarning, RareswitchError, did_you_mean
 from rareswitch.version import __version__
 
 DESCRIPTION = "Contextual bandits that need only a handful of policies."
 
 
-class JsonParser(argparse.ArgumentParser):
+class _Store(argparse.Action):
+    """Keeps what an option is given; of one that takes several words, all that all its uses are given."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, options: argparse.Namespace, words: Any, option: str | None = None
+    ) -> None:
+        before = getattr(options, self.dest)
+        again = self.nargs in ("+", "*") and before is not None and before is not self.default
+        setattr(options, self.dest, [*before, *words] if again else words)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of which no word is lost where an option is repeated."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.register("action", None, _Store)
+
+    def refuse_unknown(self, words: Sequence[str]) -> None:
+        """An error for words that no option takes."""
+        if words:
+            meant = did_you_mean(words[0], [word for action in self._actions for word in action.option_strings])
+            self.error(f"unrecognized arguments: {' '.join(words)}.{meant}")
+
+
+class JsonParser(Parser):
     """A parser whose usage errors are JSON."""
 
     def error(self, message: str) -> NoReturn:
@@ -43,7 +68,9 @@ def run_command(arguments: Sequence[str]) -> int:
     options, finished = argparse.Namespace(), False
     try:
         try:
-            _parser(arguments).parse_args(arguments, options)
+            parser = _parser(arguments)
+            _, unknown = parser.parse_known_args(arguments, options)
+            getattr(options, "parser", parser).refuse_unknown(unknown)
         finally:
             sys.stdout.flush()  # of --help
         check_texts(options)
@@ -126,10 +153,10 @@ def _give_up(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> Parser:
     """A parser of all commands, with the options of the one that is asked for: others would take time to load."""
     as_json = any(len(word) > 2 and "--json".startswith(word) for word in arguments)
-    parser = (JsonParser if as_json else argparse.ArgumentParser)(prog="rareswitch", description=DESCRIPTION)
+    parser = (JsonParser if as_json else Parser)(prog="rareswitch", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"rareswitch {__version__}")
     words = [argument for argument in arguments if not argument.startswith("-")]
     asked, verb = [*words, "", ""][:2]
@@ -139,9 +166,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_commands(
-    parser: argparse.ArgumentParser, table: Mapping[str, Entry], asked: str, typed: Sequence[str]
-) -> dict[str, argparse.ArgumentParser]:
+def _add_commands(parser: Parser, table: Mapping[str, Entry], asked: str, typed: Sequence[str]) -> dict[str, Parser]:
     """Add commands, of which only the one that is asked for has its options."""
     parser.set_defaults(run=lambda _: parser.error(f"a COMMAND is needed; see {parser.prog} --help"))
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -151,7 +176,7 @@ def _add_commands(
         name = ("experiment_" if table is EXPERIMENT else "") + asked.replace("-", "_")
         add = getattr(import_module(f"rareswitch.{entry.options}"), f"add_{name}")
         command.description = getdoc(add)
-        command.set_defaults(typed=typed, run=partial(_run, entry.run or entry.options, f"run_{name}"))
+        command.set_defaults(parser=command, typed=typed, run=partial(_run, entry.run or entry.options, f"run_{name}"))
         if table is EXPERIMENT:
             add_experiment(command, named=asked != "list")
         add(command)

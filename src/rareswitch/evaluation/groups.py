@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.core import FloatArray, IntArray
+from rareswitch.core import FloatArray, IntArray, Table
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import ParameterError, ShapeError
 from rareswitch.evaluation.scoring import Texts
 from rareswitch.features import Features
 
-__all__ = ["labels_of"]
+__all__ = ["By", "by_column", "labels_of"]
 
 #: The most groups: with more, none has enough decisions, and no table is read.
 MOST_GROUPS = 50
@@ -55,6 +55,35 @@ def _by_labels(by: By, count: int | None) -> Groups:
         return names
 
     return Groups(str(getattr(by, "__name__", "group")).replace("<lambda>", "group"), labels)
+
+
+def half_names(name: str, middle: str, above: bool) -> tuple[str, str]:
+    """Of the lower and the upper half of a number, which begins with the median itself where nothing is above it."""
+    return (f"{name} ≤ {middle}", f"{name} > {middle}") if above else (f"{name} < {middle}", f"{name} ≥ {middle}")
+
+
+def by_column(name: str, table: Table) -> By:
+    """The values of a column of the table that a log in memory was read from, or the halves of a number.
+
+    >>> table = Table.of("visits", {"age": [31, 45, None, 62], "country": ["DE", "FR", "DE", "DE"]})
+    >>> log = DecisionLog(arm_indices=[0] * 4, propensities=[0.5] * 4, rewards=[0.0] * 4)
+    >>> by_column("age", table)(log)
+    ['age ≤ 45', 'age ≤ 45', '', 'age > 45']
+    """
+    labels = table.texts(name, gaps=True)
+    if all(cell is None or type(cell) in (int, float) for cell in table.values[name]):
+        numbers = table.numbers(name, gaps=True)
+        middle = float(np.nanmedian(numbers))
+        above = bool((numbers > middle).any())
+        names = half_names(name, f"{middle:.4g}", above)
+        upper = (numbers > middle if above else numbers >= middle).astype(int)
+        labels = ["" if text == "" else names[half] for text, half in zip(labels, upper.tolist(), strict=True)]
+
+    def groups(log: DecisionLog) -> list[str]:
+        return labels
+
+    groups.__name__ = name
+    return groups
 
 
 class ByField:
@@ -107,8 +136,7 @@ class ByField:
         # the upper half begins at the next value, or with the median itself where nothing is above it
         self._bound = (middle + float(above.min())) / 2.0 if len(above) else middle - _ROUNDING
         text = f"{layout.center + layout.divisor * middle:.4g}"
-        pair = (f"{self.name} ≤ {text}", f"{self.name} > {text}")
-        lower, upper = pair if len(above) else (f"{self.name} < {text}", f"{self.name} ≥ {text}")
+        lower, upper = half_names(self.name, text, len(above) > 0)
         self._halve(upper, lower)
 
     def _missing(self, columns: FloatArray) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rareswitch.cli import main
+from rareswitch.cli.running import _parser
 
 CREATE = ["experiment", "create", "x.db", "x"]
 #: A command that loads little and prints a line.
@@ -72,6 +73,34 @@ def test_a_program_that_asked_for_json_gets_errors_as_json(
     assert answer == {"schema_version": 1, "error": {"type": kind, "parameter": parameter, "given": given}}
     assert words in message
     assert printed.err == ""
+
+
+def test_options_that_take_several_words_may_be_repeated() -> None:
+    asked = [
+        "evaluate",
+        "log.csv",
+        "--always",
+        "a",
+        "--always",
+        "b",
+        "c",
+        "--columns",
+        "arm=x",
+        "--columns",
+        "reward=y",
+    ]
+    options = _parser(asked).parse_args(asked)
+    assert (options.always, options.columns) == (["a", "b", "c"], ["arm=x", "reward=y"])
+    assert _parser(["agents"]).parse_args(["agents", "--agents", "2"]).agents == [2]  # in place of the default
+
+
+def test_an_unknown_option_is_told_with_the_command_it_is_not_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "log.csv", "--candidates", "uniform", "--alway", "a", "--bound5", "0"])
+    error = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert "usage: rareswitch evaluate" in error
+    assert "unrecognized arguments: --candidates uniform --bound5 0." in error
 
 
 def test_usage_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:

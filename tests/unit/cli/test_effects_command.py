@@ -47,6 +47,20 @@ def test_one_arm_by_group_as_json(log: str, capsys: pytest.CaptureFixture[str]) 
     assert found["effects"][0]["interval"]["low"] == interval.low > 0.0
 
 
+def test_groups_may_be_a_column_of_a_table(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Path(log).read_text().splitlines()
+    facts = ["country,age", *(f"{'DE' if row % 3 else ''},{row % 40}" for row in range(len(lines) - 1))]
+    Path("own.csv").write_text("\n".join(map(",".join, zip(lines, facts, strict=True))))
+    asked = ["effects", "own.csv", "--arm", "blue", "--against", "red", "--json", "--by"]
+    by_country = json.loads(printed(capsys, *asked, "country"))
+    assert [one["group"] for one in by_country["effects"]] == ["", "(empty)", "DE"]
+    assert sum(one["decisions"] for one in by_country["effects"][1:]) == by_country["effects"][0]["decisions"] == 1500
+    by_age = json.loads(printed(capsys, *asked, "age"))
+    assert [(one["group"], one["decisions"]) for one in by_age["effects"][1:]] == [("age > 19", 740), ("age ≤ 19", 760)]
+    assert main([*asked, "shoe"]) == 2
+    assert "own.csv: there is no column 'shoe'; it has" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("asked", [[], ["--arm", "blue", "--by", "position"]])
 def test_pictures_are_written(log: str, asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "picture written to found.png" in printed(capsys, "effects", log, *asked, "--plot", "found.png")
@@ -84,7 +98,7 @@ def test_a_log_that_cannot_tell_has_a_status_of_its_own(
     [
         (["--arm", "pink"], "--arm must be one of the arms"),
         (["--arm", "blue", "--against", "pink"], "--against must be"),
-        (["--arm", "blue", "--by", "device"], "--by must be"),
+        (["--arm", "blue", "--by", "device"], "log.csv: there is no column 'device'"),
         (["--by", "position"], "--by says for whom"),
         (["--level", "2"], "--level"),
         (["--plot", "found.txt"], "must end in"),
