@@ -1,4 +1,4 @@
-"""Faults: kills, servers, hostile files, other processors and degenerate sets."""
+"""Faults: kills, servers, hostile files and other processors."""
 
 import gc
 import json
@@ -22,12 +22,9 @@ import numpy as np
 
 from harness import HERE, TESTS, Case, Row, Setup, main, missing
 from rareswitch.core import ContextSets, read_whole, uniforms
-from rareswitch.design import g_optimal
-from rareswitch.errors import CertificateError, RareswitchError
+from rareswitch.errors import RareswitchError
 from rareswitch.experiment import audit, create, open_experiment
 from rareswitch.experiment.update import Update
-from rareswitch.lab.reproduction.references.certificate import exact_certificate, regularized_max_leverage
-from rareswitch.lab.reproduction.references.degenerate import FAMILIES, degenerate_set
 from rareswitch.lab.worlds import make_world
 from rareswitch.policy import load_policy
 from reference import hostile
@@ -438,40 +435,6 @@ def other_processors(setup: Setup) -> Iterator[Row]:
             )
 
 
-def certificates(setup: Setup) -> Iterator[Row]:
-    """Designs of degenerate sets, every claim compared with 70 digits."""
-    rng, tol = np.random.default_rng(1), 0.05
-    refused, wrong, worst, count = 0, Counter[str](), 0.0, setup.pick(6000, 120)
-    for s in range(count):
-        family = FAMILIES[s % len(FAMILIES)]
-        arms, available = degenerate_set(rng, family)
-        try:
-            design = g_optimal(arms, available, tol=tol)
-        except CertificateError:
-            refused += 1
-            continue
-        present = arms * available[:, None]
-        leverage, rank, residual = exact_certificate(present, design.weights)
-        error = abs(float(design.max_leverage) - leverage) / max(1.0, leverage)
-        worst = max(worst, error)
-        right = (
-            error <= 1e-9
-            and int(design.rank) == rank
-            and leverage <= (1 + tol) * rank * (1 + 1e-9)
-            and abs(float(design.residual) - residual) <= 1e-14
-            and regularized_max_leverage(present, design.weights, 1e-20) <= (1 + tol) * arms.shape[1] + 1e-6
-            and abs(design.weights.sum() - 1.0) <= 1e-12
-            and bool((design.weights >= 0).all())
-            and not design.weights[~available].any()
-        )
-        wrong[family] += not right
-    yield Row(
-        what=f"wrong certificates on {count:,} degenerate sets of {len(FAMILIES)} families",
-        measured=f"{wrong.total()} wrong, {refused} refused, error ≤ {worst:.0e}",
-        must=("0", not wrong.total()),
-    )
-
-
 def servers(setup: Setup) -> Iterator[Row]:
     """Servers that are killed, have no room, or get new policies, while 16 connections decide and reward."""
     with ExitStack() as stack:
@@ -541,7 +504,6 @@ CASES = {
     "servers": Case(servers, "Servers that are killed, have no room, or get new policies under load.", exact=True),
     "files": Case(hostile_files, "Files that claim more than they hold, or were edited.", exact=True),
     "processors": Case(other_processors, "Learned on one processor, verified and played on others.", exact=True),
-    "certificates": Case(certificates, "Certificates of degenerate sets against 70 digits.", exact=True),
 }
 
 if __name__ == "__main__":

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from harness import NOTHING, Case, FloatArray, Row, Setup, at_most, geometric_mean, main, standard_error
 from rareswitch.core import uniforms
 from rareswitch.decisions import DecisionLog
-from rareswitch.design import GOptimal
 from rareswitch.errors import RareswitchError
 from rareswitch.evaluation import evaluate, lift_of
-from rareswitch.lab import SUITES, budgeted, checkpoints, learner_for, left_out, simulate, world_at
+from rareswitch.lab import SUITES, checkpoints, learner_for, left_out, simulate, world_at
 from rareswitch.lab.report.runs import OFFSET, Ratio, regret_ratio
-from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, every_instance, make_world
-from rareswitch.learner import Foresight, StaticGrid, loglog_batches, make_learner, takes
+from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, make_world
+from rareswitch.learner import Foresight, StaticGrid, make_learner, takes
 from rareswitch.planning import adaptive_cost, baseline_share, best_ends, cost
 from rareswitch.policy import MinPropensity
 from rareswitch.report import DARK_GREY, GREY, ORANGE, figure, headline, save
@@ -714,66 +712,6 @@ def adaptive_trial(setup: Setup) -> Iterator[Row]:
         )
 
 
-def growth_run(learner: str, name: str, horizon: int, seed: int) -> float:
-    """The regret of one of the paper's learners."""
-    world = make_world(name, dim=10, arms=20, noise=NOISE)
-    made = make_learner(learner, dim=10, arms=20, horizon=horizon, noise=NOISE, g_optimal=GOptimal())
-    run = simulate(made, world, seed=seed)
-    assert run.policies == loglog_batches(horizon) + ("dg" in learner)
-    return float(run.regret)
-
-
-def growth(setup: Setup) -> Iterator[Row]:
-    """How regret of the paper's batched learners grows with the horizon."""
-    horizons = setup.pick((10_000, 100_000, 1_000_000), (1000, 3000))
-    for learner in ("batch-linucb-kw", "batch-linucb-dg-certified", "batch-linucb-dg"):
-        for name in ("gaussian", "segments"):
-            regrets = [np.mean(setup.map(growth_run, [(learner, name, t, s) for s in setup.seeds])) for t in horizons]
-            slope = float(np.polyfit(np.log(horizons), np.log(regrets), 1)[0])
-            yield Row(
-                what=f"{learner}, {name}, T from {horizons[0]:,} to {horizons[-1]:,}, {len(setup.seeds)} seeds",
-                measured=", ".join(f"{regret:,.0f}" for regret in regrets),
-                ratio=f"slope {slope:.2f}",
-                must=at_most(slope, 0.6, ""),
-            )
-
-
-#: Confidence of the learners on the lower-bound instances; chosen after looking, as wider ones hide the price.
-CAPPED: dict[str, Any] = {"oful": "tight", "rarely-switch-suplinucb": 1.0, "linucb": "tight", "thompson": "tight"}
-
-
-def capped_run(name: str, cap: int | None, horizon: int, stages: int, seed: int) -> list[float]:
-    """Regret and policies under a cap, of the learner that can plan for it."""
-    world = (list(every_instance(horizon=horizon, stages=stages)) * (1 + seed // 2**stages))[seed]
-    learner, planned = (name, {}) if cap is None else budgeted(name, policies=cap, dim=2, horizon=horizon)
-    chosen = dict(planned) | ({"seed": seed} if "seed" in takes(learner) else {})
-    made = make_learner(learner, dim=2, arms=2, horizon=horizon, noise=1.0, confidence=CAPPED[name], **chosen)
-    run = simulate(made, world, seed=seed, cap=cap)
-    return [run.regret, run.policies]
-
-
-def lower_bound(setup: Setup) -> Iterator[Row]:
-    """The price of fewer policies on the instances of the lower bound, each sign equally often."""
-    horizon, stages = setup.pick(1_000_000, 10_000), setup.pick(3, 2)
-    caps = setup.pick((1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64), (1, 4))
-    seeds = range(2**stages * len(setup.seeds))
-    for name in list(CAPPED)[: setup.pick(4, 1)]:
-        runs = {
-            cap: np.array(setup.map(capped_run, [(name, cap, horizon, stages, seed) for seed in seeds]))
-            for cap in (*caps, None)
-        }
-        more = runs[caps[0]][:, 0] - runs[caps[-1]][:, 0]
-        rank = spearmanr(caps, [runs[cap][:, 0].mean() for cap in caps]).statistic
-        yield Row(
-            what=f"{name}, T = {horizon:,}, {stages} stages, σ = 1, {len(seeds)} runs: regret by cap (policies)",
-            measured=", ".join(
-                f"{cap or 'none'}: {run[:, 0].mean():,.0f} ({run[:, 1].mean():.3g})" for cap, run in runs.items()
-            ),
-            ratio=f"cap {caps[0]} over {caps[-1]}: {more.mean():+,.0f} ± {standard_error(more):,.0f}, rank {rank:.2f}",
-            must=("> 2 errors", bool(more.mean() > 2.0 * standard_error(more))),
-        )
-
-
 def floor_run(name: str, least: float, horizon: int, seed: int) -> list[float]:
     """Regret, and the effective share of decisions that tells of uniform play, under a floor."""
     world = make_world(name, dim=10, arms=10, noise=NOISE)
@@ -863,8 +801,6 @@ CASES = {
     "horizon": Case(unknown_horizon, "A horizon that is not known.", 6, first_seed=200),
     "relatives": Case(relatives, "Foresight beside its nearest relatives, where E4 was published.", 20),
     "trial": Case(adaptive_trial, "AExGym's adaptive trial.", 400, 8),
-    "growth": Case(growth, "How the regret of the paper's batched learners grows.", 3, 1),
-    "lower-bound": Case(lower_bound, "The price of few policies on the lower bound's instances.", 6),
     "min-propensity": Case(least_propensity, "What a least probability of every arm costs and buys.", 20),
 }
 
