@@ -20,7 +20,7 @@ from rareswitch.decisions import DecisionLog
 from rareswitch.errors import RareswitchError
 from rareswitch.evaluation import evaluate, lift_of
 from rareswitch.lab import SUITES, checkpoints, learner_for, left_out, simulate, world_at
-from rareswitch.lab.report.runs import OFFSET, Ratio, regret_ratio
+from rareswitch.lab.report.runs import Ratio, regret_ratio
 from rareswitch.lab.worlds import ActionsWorld, AdaptiveTrialWorld, World, make_world
 from rareswitch.learner import Foresight, StaticGrid, make_learner, takes
 from rareswitch.planning import adaptive_cost, baseline_share, best_ends, cost
@@ -128,15 +128,6 @@ def compare(setup: Setup, comparison: Comparison) -> Iterator[Row]:
 def text(ratio: Ratio) -> str:
     """As tables show it."""
     return f"{ratio.value:.2f}× ({ratio.interval or 'too few seeds'}; median {ratio.median:.2f})"
-
-
-def suites(setup: Setup) -> Iterator[Row]:
-    """Foresight beside learners with the same number of policies and with a new one at every step, in all suites."""
-    entrants = (STEPS, LINUCB, "OFUL 1", STALE, GREEDY, "foresight 8", "foresight 16")
-    for name, suite in list(SUITES.items())[: setup.pick(3, 1)]:
-        worlds = suite.of("reporting") if suite.halved else suite.worlds
-        for row in compare(setup, Comparison(worlds, entrants, 10_000)):
-            yield Row(what=f"{name}: {row.what}", measured=row.measured, ratio=row.ratio)
 
 
 def policies(setup: Setup) -> Iterator[Row]:
@@ -420,48 +411,6 @@ def draw_schedules(path: Path, curves: Mapping[str, FloatArray], best: float, we
     panel.set(xlabel="decisions so far (dots: updates)", ylabel="regret so far, in decisions of uniform exploration")
     headline(panel, f"8 policies cost {weekly:.1f} times full adaptivity weekly,\n{best:.1f} times at the best times")
     save(image, path, "python benchmarks/regret.py --case schedules --picture docs/evidence/schedules.png")
-
-
-def plan_run(name: str, count: int, horizon: int, seed: int, *folders: str | None) -> list[list[float]]:
-    """Of each update of a run: what it planned to lose, and what was lost, at most as much as can be learned."""
-    warnings.simplefilter("ignore")
-    world = world_of(name, horizon, *folders)
-    learner = learner_for(world, "foresight", horizon=horizon, seed=seed, noise=NOISE, policies=count)
-    batches = play(learner, world, seed)
-    lost = np.array([(batch.regrets - batch.unlearnable).sum() for batch in batches])
-    notes = [note for note in batches[-1].state.notes if "cost" in note]
-    return [[note["cost"], max(0.0, float(lost[note["update"] :].sum()))] for note in notes]
-
-
-def plans(setup: Setup) -> Iterator[Row]:
-    """What updates planned to lose until the end against what was lost: (planned + 10)/(lost + 10)."""
-    folders = (setup.folders["data"], setup.folders["tables"])
-    every: list[list[float]] = []
-    for name, suite in SUITES.items():
-        worlds = suite.of("reporting") if suite.halved else suite.worlds
-        worlds = tuple(world for world in worlds if not left_out([world], setup.folders))[: setup.pick(100, 1)]
-        horizon = setup.pick(30_000, 1000)
-        for world in worlds:
-            jobs = [(world, count, horizon, seed, *folders) for count in (8, 16) for seed in setup.seeds]
-            pairs = [pair for run in setup.map(plan_run, jobs) for pair in run]
-            every += pairs if name != "changing" else []
-            yield plan_row(f"{name}: {world}", pairs, asked=False)
-    yield plan_row("all worlds that do not change", every, asked=True)
-
-
-def plan_row(what: str, pairs: list[list[float]], *, asked: bool) -> Row:
-    """The distribution of the ratios."""
-    planned, lost = np.array(pairs).T
-    ratios = (planned + OFFSET) / (lost + OFFSET)
-    low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
-    within = float(np.mean(np.abs(np.log(ratios)) <= math.log(4.0)))
-    right = 1 / 1.5 <= middle <= 1.5 and within >= 0.9
-    return Row(
-        what=f"{what}, {len(pairs)} updates",
-        measured=f"median {middle:.2f} (10 to 90 %: {low:.2f} to {high:.2f})",
-        ratio=f"{within:.0%} within a factor 4",
-        must=("median within 1.5, 90 % within 4", bool(right)) if asked else NOTHING,
-    )
 
 
 def promised_run(name: str, horizon: int, first: int, count: int, *folders: str | None) -> dict[str, Any]:
@@ -773,12 +722,7 @@ BELIEFS = [
     Comparison((name,), (LINEAR, "foresight 8"), horizon, {"foresight 8": most})
     for name, horizon, most in (("rare-clicks", 30_000, 0.9), ("logistic-ball", 20_000, 0.5), ("wine", 30_000, 0.5))
 ]
-WINE = Comparison(
-    ("wine",), (STEPS, LINUCB, STALE, GREEDY, "foresight 8", "foresight 16"), 30_000, {"foresight 8": 1.0}
-)
-
 CASES = {
-    "suites": Case(suites, "Foresight beside Thompson sampling, LinUCB and learners as rare, in all suites.", 5),
     "policies": Case(policies, "2 to 64 policies over 10,000 decisions, against full adaptivity.", 20),
     "settings": Case(settings, "Settings of foresight in all worlds; --before compares with another version.", 3, 1),
     "clicks": Case(clicks, "Foresight by default against its linear model, in sixteen shapes of clicks.", 16, 1),
@@ -792,10 +736,8 @@ CASES = {
         1,
     ),
     "changing": Case(comparison(*CHANGING), "Contexts or parameters that change: reserve and discount.", 10),
-    "wine": Case(comparison(WINE), "A table with near-separable classes and rewards that are not linear.", 20),
     "many": Case(comparison(*MANY), "Many arms and many features.", 5, 1),
     "schedules": Case(schedules, "Eight policies at other times and after other starts.", 8, 1),
-    "plans": Case(plans, "What updates planned to lose against what was lost.", 5, 1),
     "plan": Case(promises, "What rareswitch plan promises, and what runs that follow it lose.", 5),
     "power": Case(power, "When rareswitch plan says that a lift is seen, and when it is.", 40, 3),
     "horizon": Case(unknown_horizon, "A horizon that is not known.", 6, first_seed=200),
