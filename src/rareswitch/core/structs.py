@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from rareswitch.errors import MissingExtraError
 __all__ = [
     "SCHEMA_VERSION",
     "Displayed",
+    "ExtendedFloat",
     "Result",
     "percent_text",
     "plain_number",
@@ -24,6 +25,8 @@ __all__ = [
 
 #: Of what ``--json`` prints.
 SCHEMA_VERSION = 1
+#: A number that may be infinite or not known; JSON, which has no such numbers, says null.
+ExtendedFloat: TypeAlias = Annotated[float, msgspec.Meta(extra_json_schema={"nullable": True})]
 #: Characters of the longest :func:`short_repr`, and of a value in it.
 LONGEST, LONGEST_VALUE = 400, 60
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rareswitch.core import BoolArray, FloatArray, IntArray
+from rareswitch.core import BoolArray, ExtendedFloat, FloatArray, IntArray
 from rareswitch.decisions import DecisionLog
 from rareswitch.errors import several
 from rareswitch.lanes import compiled
@@ -38,7 +38,7 @@ class ArmCount:
     shown: int
     expected: float
     #: (shown − expected) over its standard deviation.
-    deviation: float
+    deviation: ExtendedFloat
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rareswitch.core import Displayed, plain_number
+from rareswitch.core import Displayed, ExtendedFloat, plain_number
 from rareswitch.evaluation.calibration import Calibration
 
 __all__ = ["BatchValue", "Difference", "Effect", "Effects", "Evaluation", "Interval", "Overlap", "Value"]
@@ -25,9 +25,9 @@ class Report(Displayed):
 class Interval:
     """A value between two bounds."""
 
-    value: float
-    low: float
-    high: float
+    value: ExtendedFloat
+    low: ExtendedFloat
+    high: ExtendedFloat
     #: Such as 0.95.
     level: float
     #: How it was made: ``by batch``, ``anytime``, ``Fieller``.
@@ -46,13 +46,13 @@ class BatchValue:
     #: Of the policy that decided.
     name: str
     decisions: int
-    value: float
+    value: ExtendedFloat
     #: Its standard error.
-    error: float
+    error: ExtendedFloat
     #: None where this batch alone cannot answer.
     interval: Interval | None
     #: E Σ π²/μ = E_π[w], at least 1: the variance of weights is this less 1.
-    spread: float
+    spread: ExtendedFloat
     #: Share of the candidate's play that this batch's policy could not have shown; None where that is not known.
     unsupported: float | None
     #: Why it is excluded; empty where it is not. It never depends on rewards, which would bias what is left.
@@ -67,7 +67,7 @@ class Overlap:
     decisions: int
     #: Should be 1, up to its error.
     mean_weight: float
-    mean_weight_error: float
+    mean_weight_error: ExtendedFloat
     #: Share of the candidate's play that the log could not have shown; None where that is not known.
     unsupported: float | None
     #: The effective sample size: this number of decisions of the candidate itself is as precise.

@@ -62,8 +62,30 @@ def description(routes: tuple[Route, ...]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "rareswitch", "version": __version__},
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": schemes},
+        "components": {"schemas": _readable(components), "securitySchemes": schemes},
     }
+
+
+def _readable(schema: Any) -> Any:
+    """A schema as readers of OpenAPI know it: null among the types, and lists with one type for all items.
+
+    >>> _readable({"type": "array", "prefixItems": [{"type": "string"}] * 2, "items": False, "minItems": 2})
+    {'type': 'array', 'items': {'type': 'string'}, 'minItems': 2}
+    >>> _readable({"type": "number", "nullable": True})
+    {'type': ['number', 'null']}
+    """
+    if isinstance(schema, list):
+        return [_readable(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _readable(part) for name, part in schema.items()}
+    if parts.pop("nullable", False) is True:
+        parts["type"] = [parts["type"], "null"]
+    if isinstance(places := parts.get("prefixItems"), list):
+        kinds = [kind for at, kind in enumerate(places) if kind not in places[:at]]
+        del parts["prefixItems"]
+        parts["items"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    return parts
 
 
 def operation_id(route: Route) -> str:

@@ -6,13 +6,14 @@ import hmac
 import os
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
-from rareswitch.core import number, read_whole, replacing
+from rareswitch.core import lock, number, read_whole, replacing
 from rareswitch.errors import FileFormatError, ParameterError, did_you_mean, several
 
 __all__ = ["SCOPES", "Token", "Tokens"]
@@ -49,6 +50,8 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     #: Signs the sessions of browsers.
     secret: str
     tokens: tuple[Token, ...] = ()
+    #: Hashes of links that were opened, and when each would expire.
+    opened: dict[str, float] = {}
 
 
 class Tokens:
@@ -69,7 +72,6 @@ class Tokens:
         self.path = None if path is None else Path(path)
         self._name, self._stamp = str(path), (0, 0)
         self._kept = _Kept(secret=secrets.token_hex(32))
-        self._opened: set[str] = set()
         if self.path is not None and not self.path.exists():
             self._write(self._kept)
 
@@ -91,6 +93,17 @@ class Tokens:
             with replacing(self.path) as temporary:
                 temporary.chmod(0o600)
                 temporary.write_bytes(msgspec.json.format(msgspec.json.encode(contents)) + b"\n")
+
+    @contextmanager
+    def _alone(self) -> Iterator[_Kept]:
+        """What is kept, to be changed while no other process does so."""
+        with ExitStack() as held:
+            if self.path is not None:
+                handle = os.open(self.path.parent, os.O_RDONLY)
+                held.callback(os.close, handle)
+                with suppress(OSError):  # where there are no locks
+                    lock(handle)
+            yield self._read()
 
     def all(self) -> tuple[Token, ...]:
         """The newest last."""
@@ -122,21 +135,21 @@ class Tokens:
             experiments=tuple(experiments),
             expires=None if days is None else time.time() + 86400.0 * days,
         )
-        contents = self._read()
-        self._write(msgspec.structs.replace(contents, tokens=(*contents.tokens, token)))
+        with self._alone() as contents:
+            self._write(msgspec.structs.replace(contents, tokens=(*contents.tokens, token)))
         return text
 
     def remove(self, name: str) -> None:
         """Make a token invalid."""
-        contents = self._read()
-        left = tuple(token for token in contents.tokens if token.name != name)
-        if len(left) == len(contents.tokens):
-            names = [token.name for token in contents.tokens]
-            raise ParameterError(
-                f"name must be that of a token; there is none of {name!r:.60} among {several(len(names), 'token')}."
-                f"{did_you_mean(name, names)}"
-            )
-        self._write(msgspec.structs.replace(contents, tokens=left))
+        with self._alone() as contents:
+            left = tuple(token for token in contents.tokens if token.name != name)
+            if len(left) == len(contents.tokens):
+                names = [token.name for token in contents.tokens]
+                raise ParameterError(
+                    f"name must be that of a token; there is none of {name!r:.60} among "
+                    f"{several(len(names), 'token')}.{did_you_mean(name, names)}"
+                )
+            self._write(msgspec.structs.replace(contents, tokens=left))
 
     def find(self, text: str) -> Token | None:
         """The token of that text, if there is one that has not expired. Takes equally long for all texts."""
@@ -151,10 +164,17 @@ class Tokens:
         return self.signed("link", LINK)
 
     def open_session(self, code: str) -> str | None:
-        """A session for the code of a link, if that was not used before."""
-        if self.payload(code) != "link" or code in self._opened:
+        """A session for the code of a link, if that was not used before, in this process or in another one."""
+        if self.payload(code) != "link":
             return None
-        self._opened.add(code)
+        # of what it says: other texts, with characters that are skipped, say the same
+        used, now = _hash(base64.urlsafe_b64decode(code.encode()).decode()), time.time()
+        with self._alone() as contents:
+            if used in contents.opened:
+                return None
+            opened = {name: expires for name, expires in contents.opened.items() if expires > now}
+            with suppress(FileFormatError):  # a file that cannot be written: this process alone remembers it
+                self._write(msgspec.structs.replace(contents, opened=opened | {used: now + LINK}))
         return self.signed(f"session {secrets.token_hex(8)}", SESSION)
 
     def form(self, session: str) -> str:

@@ -463,6 +463,20 @@ def test_the_description_has_every_route() -> None:
     assert used <= set(document["components"]["schemas"])
 
 
+def test_the_description_says_which_numbers_may_be_null(ask: Ask) -> None:
+    schemas = description(ALL_ROUTES)["components"]["schemas"]
+    interval, kinds = schemas["Interval"]["properties"], {"number", "null"}
+    assert [{*interval[name]["type"]} for name in ("value", "low", "high")] == [kinds] * 3
+    assert interval["level"]["type"] == schemas["Choice"]["properties"]["propensity"]["type"] == "number"
+    assert "prefixItems" not in str(schemas)  # few readers of descriptions know types by position
+    assert schemas["Choice"]["properties"]["cautions"]["items"]["items"] == {"type": "string"}
+    ask("POST", f"{SPRING}/decide", ONE)
+    ask("POST", f"{SPRING}/reward", {"id": ONE["id"], "value": 1})
+    value = ask("POST", f"{SPRING}/evaluate", {"candidates": ["logged"]}).json()["values"][0]
+    assert value["overlap"]["mean_weight_error"] is None
+    assert {*schemas["Overlap"]["properties"]["mean_weight_error"]["type"]} == kinds
+
+
 def test_a_service_with_too_much_to_do_says_so(service: Service) -> None:
     token, going, released = service.security.tokens.add("shop", ["decide"]), threading.Event(), threading.Event()
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 import rareswitch
 from rareswitch.cli import main
 from rareswitch.errors import ParameterError
-from rareswitch.service import read_settings
+from rareswitch.service import Tokens, read_settings
 from reference.commands import printed
 from reference.refusals import raises
 from reference.served import serving
@@ -145,6 +146,30 @@ def test_options_stand_over_variables_and_these_over_the_file(tmp_path: Path) ->
 )
 def test_settings_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
     raises(ParameterError, message, read_settings, None, {}, options)
+
+
+def test_a_link_opens_one_session_of_all_processes(tmp_path: Path) -> None:
+    path = tmp_path / "spring.tokens.json"
+    first = Tokens(path)
+    code = first.link()
+    others = [Tokens(path) for _ in range(8)]  # each as another process has it
+    with ThreadPoolExecutor(8) as threads:
+        sessions = [*threads.map(lambda tokens: tokens.open_session(code), others)]
+    assert len([session for session in sessions if session is not None]) == 1
+    assert first.open_session(code) is None
+    assert first.open_session(f"{code[:8]}!{code[8:]}") is None  # base64 skips what is no part of it
+    assert first.open_session(first.link()) is not None
+    kept = json.loads(path.read_text())["opened"]
+    assert len(kept) == 2
+    assert code not in path.read_text()
+
+
+def test_tokens_of_several_processes_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "spring.tokens.json"
+    Tokens(path)
+    with ThreadPoolExecutor(8) as threads:
+        texts = [*threads.map(lambda number: Tokens(path).add(f"shop {number}", ["read"]), range(16))]
+    assert [Tokens(path).find(text) is not None for text in texts] == [True] * 16
 
 
 def test_tokens_are_made_listed_and_revoked(store: str, capsys: pytest.CaptureFixture[str]) -> None:
