@@ -46,7 +46,7 @@ def schedule_of(schedule: ScheduleLike, *, learner: Learner | None = None) -> Sc
     every 10,000 decisions; after 500, 2,000 decisions; by hand
     >>> from rareswitch.learner import Foresight
     >>> print(schedule_of("best", learner=Foresight(dim=10, horizon=10_000)))
-    best times for 8 policies over 10,000 decisions
+    at the best times for 8 policies over 10,000 decisions
     """
     parsed = _parsed(schedule)
     if isinstance(parsed, BestSchedule) and learner is not None:

@@ -407,7 +407,7 @@ class BestSchedule(Schedule):
             if value
         ]
         more += [] if self.on is None else [f"on {str(self.on).title()} {self.zone}"]
-        return ", ".join([f"best times for {self.policies or POLICIES} policies over {long}", *more])
+        return ", ".join([f"at the best times for {self.policies or POLICIES} policies over {long}", *more])
 
 
 def _best_ends(

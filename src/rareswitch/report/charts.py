@@ -169,6 +169,7 @@ def timeline_chart(segments: Sequence[Segment], now: float, *, dates: bool, widt
     canvas = Canvas(width, height, label, "timeline")
     low, high = segments[0].start, max(now, *(segment.end for segment in segments))
     scale = Axis(low, high, 0.0, float(width))
+    at = scale(now)
     ticks = (time_ticks if dates else number_ticks)(low, high, 8 if width > PHONE else 4)
     _axis(canvas, scale, ticks, 10.0 + bar, 14.0 + bar)
     for segment in segments:
@@ -187,9 +188,11 @@ def timeline_chart(segments: Sequence[Segment], now: float, *, dates: bool, widt
             canvas.add("rect", kind=segment.state, fill=fill, **size)
         if end - x > 8.0 * len(segment.text) + 6.0:
             ink = "#ffffff" if segment.state == "running" else INK
-            canvas.text((x + end) / 2, 30.0, segment.text, anchor="middle", kind=f"in-{segment.state}", fill=ink)
-    x = scale(now)
-    canvas.line(x, 4.0, x, 16.0 + bar, kind="now", stroke=INK)
+            middle, aside = (x + end) / 2, 4.0 * len(segment.text) + 4.0
+            if abs(at - middle) < aside and end - x > 4.0 * aside:  # beside the line of the current time
+                middle = at + aside if at + 2.0 * aside < end else at - aside
+            canvas.text(middle, 30.0, segment.text, anchor="middle", kind=f"in-{segment.state}", fill=ink)
+    canvas.line(at, 4.0, at, 16.0 + bar, kind="now", stroke=INK)
     return str(canvas)
 
 

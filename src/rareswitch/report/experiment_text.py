@@ -114,7 +114,7 @@ def gate_text(gate: GateReport, *, cli: bool = False) -> str:
 def lift_text(lift: Lift, *, cli: bool = False) -> str:
     """What was earned more than the baseline would have."""
     over = lift.parts[0].over if lift.parts else "baseline"
-    title = f"Lift over the {over}{'' if lift.at is None else f', as of {minute_text(lift.at)}'}"
+    title = f"Lift over the {over}{'' if lift.at is None else f', as of {minute_text(lift.at)} UTC'}"
     if not lift.parts:
         return f"{title}: not identifiable: {lift.reason.rstrip('.')}."
     whole, *weeks = lift.parts

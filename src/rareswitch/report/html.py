@@ -3,6 +3,7 @@
 Numbers become texts and charts here, templates only place them. ``as_html(report)`` is a page that needs no other file.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -68,7 +69,7 @@ def templates(*packages: str) -> "Environment":
     except ImportError as error:
         raise MissingExtraError("HTML needs Jinja2. Install it with: pip install 'rareswitch[experiment]'") from error
     loaders = [PackageLoader(name) for name in (*packages, "rareswitch.report")]
-    return Environment(
+    environment = Environment(
         loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
@@ -76,6 +77,17 @@ def templates(*packages: str) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["unbroken"] = unbroken
+    return environment
+
+
+def unbroken(text: str) -> str:
+    r"""A sentence whose numbers stay on one line with what they count in, and dates with their times.
+
+    >>> unbroken("by 5 %, 0.3 × as much, on 2026-03-05 06:00").replace("\u00a0", "_")
+    'by 5_%, 0.3_×_as much, on 2026-03-05_06:00'
+    """
+    return re.sub(r"(?<=\d) (?=[%×]|\d\d:\d\d)|(?<=×) ", "\u00a0", text)
 
 
 @singledispatch
@@ -460,6 +472,8 @@ def _changes_view(advance: Advance) -> View:
     """What would change: for whom, by how much, and why."""
     changes = advance.changes
     lines = [line for line in as_text(advance).splitlines() if line]
+    if changes is not None:  # which have tables
+        lines = [line for line in lines if not line.startswith("Changes: ")]
     view: View = {"lines": lines, "facts": [], "arms": [], "groups": [], "coefficients": [], "notes": [], "gate": ""}
     if advance.gate is not None:
         view["gate"] = as_text(advance.gate)

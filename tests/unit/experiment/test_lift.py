@@ -49,7 +49,7 @@ def test_the_lift_is_the_first_line_and_is_kept() -> None:
     assert 0.1 < whole.interval.low < whole.interval.high < 0.25  # 0.4 in 1,000 of 2,500, and what was explored
     assert len(weeks) == 2
     seen, line = str(outcome).splitlines()[0], str(status := trial.status(now=2 * WEEK)).splitlines()[0]
-    assert line.startswith("Lift over the baseline, as of 1970-01-08 00:00: +")
+    assert line.startswith("Lift over the baseline, as of 1970-01-08 00:00 UTC: +")
     assert "on 2,500 decisions with a baseline" in line
     assert seen.endswith(f". {line}")
     assert msgspec.json.decode(trial.versions[-1].row.report, type=UpdateReport).lift == lift_of(outcome)
@@ -65,7 +65,7 @@ def test_a_gate_that_refuses_and_a_preview_tell_it_too() -> None:
     outcome = trial.advance(now=1.0, gate=True)
     assert not outcome.made
     assert lift_of(outcome).parts[0].decisions == 300
-    assert str(outcome).startswith("Lift over the baseline, as of 1970-01-01 00:00: ")
+    assert str(outcome).startswith("Lift over the baseline, as of 1970-01-01 00:00 UTC: ")
 
 
 def test_where_the_log_cannot_tell_it_says_why() -> None:

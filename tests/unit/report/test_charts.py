@@ -82,3 +82,10 @@ def test_a_timeline_shows_policies_in_their_states() -> None:
     assert [round((width + 2) / 880, 2) for width in widths] == [0.17, 0.33, 0.5]
     (now,) = tags(svg, "line", "now")
     assert float(now.get("x1") or 0) == pytest.approx(220.0)
+
+
+def test_the_number_of_a_policy_is_beside_the_line_of_the_current_time() -> None:
+    for now in (400.0, 450.0, 500.0):
+        svg = timeline_chart([Segment("8", 300.0, 600.0, "running")], now, dates=False, width=880, label="x")
+        (line,), (number,) = tags(svg, "line", "now"), tags(svg, "text", "in-running")
+        assert abs(float(line.get("x1") or 0) - float(number.get("x") or 0)) >= 8.0

@@ -119,6 +119,13 @@ def test_a_form_of_another_session_changes_nothing(browse: Ask, service: Service
     assert len(hostile.policies) == 1
 
 
+def test_a_proposal_says_what_changes_in_tables_and_no_command(browse: Ask, hostile: Experiment) -> None:
+    assert "approve()" in str(hostile.advance(now=START + 4 * DAY))
+    text = browse("GET", "/experiments/hostile").text
+    assert text.count("<h3>What was learned</h3>") == text.count("Watch: ") == 1
+    assert "approve()" not in text
+
+
 def test_nothing_in_a_page_runs_or_comes_from_elsewhere(browse: Ask, service: Service, hostile: Experiment) -> None:
     service.hub.now = lambda: START + 4 * DAY  # type: ignore[method-assign]
     assert hostile.advance(now=START + 4 * DAY).proposed
