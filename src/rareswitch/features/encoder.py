@@ -4,7 +4,6 @@ import math
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -47,9 +46,9 @@ MOST_EXTRA = 20
 #: What a kernel notes, in the order of its numbers; of the arms' blocks, unknown means spare.
 KERNEL_EVENTS = ("clipped", "missing", "unknown")
 #: Numbers that are made to an array at once, where they are of Python's own types.
-_PACKED = 1 << 14
+_PACKED = 1 << 16
 #: Up to this number of records, values are taken row by row.
-_ROWWISE = 100
+_ROWWISE = 700
 
 
 class Encoded(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -74,8 +73,9 @@ class Encoded(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     def codes(self, at: int) -> bytes:
         """The codes of one request, in far fewer bytes than its vectors: equal codes are equal vectors."""
         arms = self.arm_codes
-        if len(self.rows) > 1:
-            arms = arms[:, self.rows[at][self.rows[at] >= 0]]
+        if len(self.rows) > 1:  # those of an offer lie one after the other
+            first = int(self.rows[at, 0])
+            arms = arms[:, first : first + len(self.offers[at].names)]
         return self.context_codes[:, at].tobytes() + arms.tobytes()
 
     @property
@@ -109,9 +109,11 @@ def cautions_of(happened: Iterable[tuple[str, str]]) -> Cautions:
     >>> cautions_of([("absent", "device"), ("missing", "device"), ("extra", "devce")])
     (('devce', 'extra'), ('device', 'missing'))
     """
-    pairs = sorted((_shown(field), what) for what, field in happened if what != "absent")
-    extra = [pair for pair in pairs if pair[1] == "extra"]
-    return tuple(pair for pair in pairs if pair[1] != "extra" or pair in extra[:MOST_EXTRA])
+    pairs = sorted([(_shown(field), what) for what, field in happened if what != "absent"])
+    if len(pairs) > MOST_EXTRA:
+        extra = [pair for pair in pairs if pair[1] == "extra"][:MOST_EXTRA]
+        pairs = [pair for pair in pairs if pair[1] != "extra" or pair in extra]
+    return tuple(pairs)
 
 
 def _shown(field: str) -> str:
@@ -146,9 +148,11 @@ class Side:
                 flat: list[Any] = []
                 for coder, values in zip(coders, columns, strict=True):
                     flat.extend(values if coder is None else coder(values))
-                with suppress(struct.error, TypeError, OverflowError):  # some number is missing, or no number
+                try:
                     struct.pack_into(f"{len(flat)}d", raw.data, 0, *flat)
                     return raw
+                except (struct.error, TypeError, OverflowError):  # some number is missing, or no number
+                    continue
         for name, coder, values in zip(self.names, self.coders, columns, strict=True):
             codes = np.asarray(coder(values), dtype=np.float64).reshape(-1, count)
             raw[self.first[name] : self.first[name] + len(codes)] = codes
@@ -306,8 +310,8 @@ class Encoder:
         if events or sum(map(len, table)) != len(table) * len(self.context_keys):
             for k, record in enumerate(table):
                 for name in record:
-                    if not self._known(name):
-                        self._note_extra("context", name, [k], events)
+                    if name not in self.context_keys and not self._named_arm(name):
+                        self._note_extra("context", name, k, events)
         return columns
 
     def _arm_columns(self, offer: Offer, events: Events) -> list[FieldValues]:
@@ -320,7 +324,7 @@ class Encoder:
         if events or sum(map(len, records)) != len(records) * (len(known) if offer.keyed else len(self.arm_keys)):
             for k, record in enumerate(records):
                 for name in sorted(record.keys() - known):
-                    self._note_extra("arm", name, [k], events)
+                    self._note_extra("arm", name, k, events)
         return columns
 
     def _columns(
@@ -361,19 +365,17 @@ class Encoder:
             events["absent", field.name] += items
         return [None] * len(items)
 
-    def _known(self, name: str) -> bool:
-        """Whether contexts have such a field, also of an arm that is not offered."""
-        if name in self.context_keys:
-            return True
-        return any(name.startswith(before) and name.endswith(after) for before, after in self.affixes)
+    def _named_arm(self, name: str) -> bool:
+        """Whether contexts have such a field of an arm, also of one that is not offered."""
+        return bool(self.affixes) and any(name.startswith(start) and name.endswith(end) for start, end in self.affixes)
 
-    def _note_extra(self, of: str, name: str, items: Sequence[int], events: Events) -> None:
+    def _note_extra(self, of: str, name: str, item: int, events: Events) -> None:
         if self.features.extra == "error":
             raise RecordError(
                 f"a record of the {of} holds {name!r:.60}, which these features do not know. Leave it out, or "
                 "describe features with extra = 'ignore'."
             )
-        events["extra", name] += items
+        events["extra", name].append(item)
 
     def _note_shared(self, arm: FloatArray, rows: IntArray, count: int, events: Events) -> None:
         """Note each request once for each of its arms that met another one in a spare block."""

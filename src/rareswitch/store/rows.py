@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from rareswitch.core import IntArray
 from rareswitch.errors import StoreError
+from rareswitch.lanes import compiled
 from rareswitch.version import __version__
 
 __all__ = ["EARLIEST", "Counts", "DecisionRow", "Marks", "RewardRow", "Totals", "VersionRow"]
@@ -256,7 +257,17 @@ def checksums(words: Words) -> IntArray:
     policy. Those of a reward are the key of its decision, value, time, and the sequence number of the reward that
     superseded it, 0 where none did.
     """
-    return (words @ _constants(words.shape[1]) + _NOTHING).view(np.int64)
+    sums = np.full(len(words), _NOTHING)
+    _add_words(words, _constants(words.shape[1]), sums)
+    return sums.view(np.int64)
+
+
+@compiled
+def _add_words(words, constants, sums):  # type: ignore[no-untyped-def]
+    """Add to ``sums`` (n,) the words (n, w) of each row, each times its constant (w,), modulo 2^64."""
+    for s in range(words.shape[0]):
+        for j in range(words.shape[1]):
+            sums[s] += words[s, j] * constants[j]
 
 
 _PACK = struct.Struct("<ddq").pack
