@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time as clock
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -225,7 +225,7 @@ class Request(Job):
         deferred: bool,
         now: Moment | None,
     ) -> None:
-        if arms is not None and (isinstance(arms, (str, bytes)) or (isinstance(arms, Sized) and not len(arms))):
+        if arms is not None and (isinstance(arms, (str, bytes)) or (hasattr(arms, "__len__") and not len(arms))):
             raise ShapeError(f"arms must be at least one, as a list of ids or as records by id; got {arms!r:.60}.")
         self.prepare, self.context, self.arms, self.id = prepare, context, arms, id
         self.baseline, self.deferred, self.time = baseline, deferred, clock.time() if now is None else seconds_of(now)

@@ -398,7 +398,10 @@ def _rows(offers: Sequence[Offer]) -> IntArray:
     """(n, K) where the arms of each offer are among those of all; -1 where it has fewer."""
     if len(offers) == 1:
         return _one_row(len(offers[0].names))
-    sizes = np.array([len(offer.names) for offer in offers])
+    counts = [len(offer.names) for offer in offers]
+    if len(set(counts)) == 1:
+        return np.arange(len(counts) * counts[0]).reshape(len(counts), -1)
+    sizes = np.array(counts)
     rows: IntArray = (np.cumsum(sizes) - sizes)[:, None] + np.arange(sizes.max())
     rows[np.arange(sizes.max()) >= sizes[:, None]] = -1
     return rows
@@ -414,7 +417,9 @@ def _by_request(count: int, rows: IntArray, context_events: Events, arm_events: 
         hit = np.isin(rows, items).any(axis=1)
         for request in np.flatnonzero(np.broadcast_to(hit, count)).tolist():
             happened[request].add(key)
-    return tuple(map(cautions_of, happened))
+    keys = [*map(frozenset, happened)]
+    cautions = {key: cautions_of(key) for key in {*keys}}  # mostly the same for all
+    return tuple([cautions[key] for key in keys])
 
 
 def _getter(fields: Sequence[Field]) -> Getter:

@@ -117,9 +117,9 @@ def record_of(row: Any) -> Any:
 def records_of(name: str, contexts: Contexts) -> RecordList:
     """Records as they are; the rows of a file, or of a table of a library that narwhals knows."""
     if isinstance(contexts, (list, tuple)):
-        records: RecordList = contexts
-        if not all(isinstance(record, Mapping) for record in records):
-            records = [record_of(record) for record in records]
+        if {*map(type, contexts)} == {dict}:  # which are known at once
+            return contexts
+        records = [record_of(record) for record in contexts]
         for k, record in enumerate(records):
             if not isinstance(record, Mapping):
                 raise RecordError(
@@ -232,8 +232,11 @@ def _is_table(arms: OfferedArms) -> bool:
 
 def _is_offer(first: OfferedArms) -> bool:
     """Whether the first of a list is itself the offer of a request, and no arm."""
-    if isinstance(first, Mapping):
-        return bool(first) and all(row is None or isinstance(record_of(row), Mapping) for row in first.values())
+    if isinstance(first, (dict, Mapping)):  # dicts are known at once
+        rows = first.values()
+        return {*map(type, rows)} == {dict} or (
+            bool(first) and all(row is None or isinstance(record_of(row), Mapping) for row in rows)
+        )
     return isinstance(first, (list, tuple)) or (_is_table(first) and not isinstance(first, (int, np.integer)))
 
 

@@ -193,6 +193,14 @@ class Route:
     endpoint: "type[Endpoint] | None" = None
 
 
+class EncodedAnswer(Response):
+    """What a call gives, encoded; its headers are ready."""
+
+    def __init__(self, status: int, content: bytes, media: bytes) -> None:
+        self.status_code, self.body, self.background = status, content, None
+        self.raw_headers = [(b"content-length", b"%d" % len(content)), (b"content-type", media)]
+
+
 class Endpoint:
     """Answers the requests of a route."""
 
@@ -282,7 +290,7 @@ class Endpoint:
         wanted, sent = call.headers.get("accept", "*/*"), call.headers.get("content-type", JSON)
         packs = MSGPACK in wanted or (MSGPACK in sent and JSON not in wanted)
         content = (_TO_MSGPACK if packs else _TO_JSON).encode(answer)
-        return Response(content, self.route.status, media_type=MSGPACK if packs else JSON)
+        return EncodedAnswer(self.route.status, content, (MSGPACK if packs else JSON).encode())
 
 
 def find_caller(call: Call) -> Token | None:

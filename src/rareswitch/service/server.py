@@ -44,15 +44,21 @@ class DeadlineProtocol(HttpToolsProtocol):
     """Closes connections on which the head of a request does not come."""
 
     _waiting: asyncio.TimerHandle | None = None
+    #: Whether the head of a request has begun, and not ended.
+    _begun = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._waiting = self.loop.call_later(HEAD, transport.close)
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._begun and self._waiting is None:  # most heads come whole, and need no timer
+            self._waiting = self.loop.call_later(HEAD, self.transport.close)
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self._waiting is None:
-            self._waiting = self.loop.call_later(HEAD, self.transport.close)
+        self._begun = True
 
     def on_headers_complete(self) -> None:
         self._ended()
@@ -63,6 +69,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _ended(self) -> None:
+        self._begun = False
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

@@ -111,19 +111,28 @@ def test_the_head_of_a_request_must_come_in_time(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(server, "HEAD", 1.0)
     app = application(service_of(read_settings(None, {}, {"url": store})))
-    run = uvicorn.Server(uvicorn.Config(app, port=0, http=server.DeadlineProtocol, log_level="error", ws="none"))
+    settings: dict[str, Any] = {"log_level": "error", "ws": "none", "timeout_keep_alive": 60}
+    run = uvicorn.Server(uvicorn.Config(app, port=0, http=server.DeadlineProtocol, **settings))
     thread = threading.Thread(target=run.run)
     thread.start()
     while not run.started:
         time.sleep(0.01)
     address = run.servers[0].sockets[0].getsockname()
-    with httpx.Client(base_url=f"http://localhost:{address[1]}") as whole, socket.create_connection(address) as half:
-        half.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    with (
+        httpx.Client(base_url=f"http://localhost:{address[1]}") as whole,
+        socket.create_connection(address) as half,
+        socket.create_connection(address) as second,
+    ):
+        half.sendall(head)
+        second.sendall(head + b"\r\n" + head)  # a whole one, and the half of another
         for _ in range(2):
             assert whole.get("/healthz").status_code == 200
             time.sleep(0.7)  # an idle connection is not a request that does not come
-        half.settimeout(30)
-        assert half.recv(4096) == b""
+        for connection in (half, second):
+            connection.settimeout(30)
+            received = b"".join(iter(lambda ends=connection: ends.recv(4096), b""))  # type: ignore[misc]
+            assert received.count(b"200 OK") == (connection is second)
     run.should_exit = True
     thread.join(30)
 
