@@ -209,6 +209,8 @@ def offer_of(arms: OfferedArms, key: str, named: tuple[ArmId, ...]) -> Offer:
     kinds = {*map(type, names)}
     if not kinds <= {str, int}:
         names = tuple(map(_arm_id, names))
+    elif int in kinds and not _narrow([name for name in names if type(name) is int] if str in kinds else names):
+        raise RecordError("a whole number as the id of an arm must have at most 64 bits. Give it as a text.")
     texts = names if len(kinds) == 1 else tuple(map(str, names))  # 3 and "3" are one arm
     if (records is None or keyed or len(kinds) > 1) and len(set(texts)) < len(texts):
         twice = next(name for name in texts if texts.count(name) > 1)
@@ -254,6 +256,11 @@ def _record(name: ArmId, row: Record | None) -> Record:
     if record is not None and not isinstance(record, Mapping):
         raise RecordError(f"the arm {name!r:.60} must have a record, a dict of fields by name; got {record!r:.60}.")
     return {} if record is None else record
+
+
+def _narrow(names: Sequence[Any]) -> bool:
+    """Whether whole numbers have 64 bits, as all encodings and databases know them."""
+    return bool(max(names) < 2**63 and min(names) >= -(2**63))
 
 
 def _arm_id(name: ArmId) -> ArmId:

@@ -26,6 +26,8 @@ EXAMPLES = (
 #: What people write for a schedule.
 ScheduleLike: TypeAlias = Schedule | Mapping[str, Any] | str | float | Sequence[int] | None
 _NUMBERS = {"policies", "decisions", "rate"}
+#: Characters of the longest whole number in a schedule.
+LONGEST_NUMBER = 25
 
 
 def schedule_of(schedule: ScheduleLike, *, learner: Learner | None = None) -> Schedule:
@@ -101,10 +103,10 @@ def _parsed(schedule: ScheduleLike) -> Schedule:
     if text == "best" or text.startswith("best:"):
         return BestSchedule(**_settings(words.partition(":")[2]))
     text, star, many = (part.strip() for part in text.partition("*"))
-    if star and not many.isdecimal():
+    if star and not (many.isdecimal() and len(many) <= LONGEST_NUMBER):
         raise _unknown(schedule)
     times = int(many) if star else None
-    if re.fullmatch(r"\d[\d_,]*", text):
+    if re.fullmatch(r"\d[\d_,]*", text) and len(text) <= LONGEST_NUMBER:
         return AfterCounts(decisions=int(re.sub("[_,]", "", text)), times=times)
     text = text.removeprefix("every ")
     word, _, at = text.partition(" ")

@@ -29,6 +29,8 @@ __all__ = ["AfterCounts", "BestSchedule", "LearnerSchedule", "Manual", "Periodic
 
 #: Periods that follow the clock on the wall, in days.
 _DAYS = {"day": 1, "week": 7}
+#: Batches of a schedule at the most, each of which is planned for: policies are few.
+MOST_TIMES = 1_000
 #: The shortest period in seconds.
 _SHORTEST_PERIOD = 60.0
 #: Seconds by which a week between meetings may be shorter than seven days: clocks change.
@@ -115,7 +117,7 @@ class AfterCounts(Schedule):
                 raise ParameterError("times is for batches of equal length; a list of ends says how many there are.")
         else:
             decisions = whole("decisions, after which an update is due,", self.decisions)
-            times = None if times is None else whole("times, the number of batches,", times, low=2)
+            times = None if times is None else _times(times)
         vars(self).update(decisions=decisions, times=times)
 
     @property
@@ -132,6 +134,10 @@ class AfterCounts(Schedule):
         if not isinstance(self.decisions, int):
             return f"after {', '.join(f'{end:,}' for end in self.decisions)} decisions"
         return f"every {several(self.decisions, 'decision')}" + (f", {self.times} policies" if self.times else "")
+
+
+def _times(times: int) -> int:
+    return whole("times, the number of batches,", times, low=2, high=MOST_TIMES)
 
 
 def _counted(before: int, lengths: Iterable[int]) -> tuple[End, ...]:
@@ -197,7 +203,7 @@ class Periodic(Schedule):
         if period not in WEEKDAYS and of_day != time():
             raise ParameterError(f"at is for weekdays, as in 'monday 09:00'; the period is {self.period!r:.60}.")
         start = None if self.start is None else moment_of("start", self.start, self.zone)
-        times = None if self.times is None else whole("times, the number of batches,", self.times, low=2)
+        times = None if self.times is None else _times(self.times)
         rate = None if self.rate is None else number("rate, the decisions a day,", self.rate, low=0.0, open_low=True)
         vars(self).update(period=period, start=start, times=times, rate=rate)
 

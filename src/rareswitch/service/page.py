@@ -22,7 +22,7 @@ from rareswitch.experiment import Advance, Experiment, ExperimentReport, History
 from rareswitch.report import PARTS, as_html, as_text, audit_part, changes_part, part_of, templates
 from rareswitch.service.app import COOKIE, Call, Endpoint, HttpError, Route, find_caller, problem_of
 from rareswitch.service.messages import ArmsBody, CreateRequest, JsonRecord, Message
-from rareswitch.service.routes import begin
+from rareswitch.service.routes import begin, is_whole
 from rareswitch.service.tokens import SESSION, Scope
 
 __all__ = ["Page", "login_path"]
@@ -354,7 +354,7 @@ class Page:
         trial, text = await call.hub.trial(call.name), call.request.query_params.get("id", "")
         error: InputError | None = None
         keys: list[Id] = [text]
-        keys += [int(text)] if text.isascii() and text.removeprefix("-").isdigit() else []
+        keys += [int(text)] if is_whole(text) else []
         for key in keys:
             try:
                 part = audit_part(await call.hub.run(trial.audit, key))

@@ -54,6 +54,15 @@ __all__ = ["EDGE_ROUTES", "ROUTES"]
 BINARY, ZIP, TEXT = "application/octet-stream", "application/zip", "text/plain; version=0.0.4; charset=utf-8"
 
 
+def is_whole(text: str) -> bool:
+    """Whether it is a whole number of 64 bits, as a text.
+
+    >>> [is_whole(text) for text in ("12", "-3", "--3", "\u00b2", "9" * 5000)]
+    [True, True, False, False, False]
+    """
+    return len(text) <= 20 and text.removeprefix("-").isdecimal()
+
+
 def check_ids(call: Call, *ids: Id) -> None:
     """Refuse ids that are longer than the service keeps."""
     most = call.service.limits.id
@@ -250,7 +259,7 @@ async def audit(call: Call, _: None) -> Audit:
     trial = await call.hub.trial(call.name)
     text = str(call.request.path_params["id"])
     number = call.request.query_params.get("number") == "true"
-    if number and not text.lstrip("-").isdigit():
+    if number and not is_whole(text):
         raise ParameterError(f"id must be a whole number with ?number=true; got {text!r:.60}.")
     return await call.hub.run(trial.audit, int(text) if number else text)
 
@@ -274,7 +283,7 @@ def _candidate(trial: Experiment, name: str) -> Candidate:
         return Always(rest)
     if kind == "policy":
         policies = trial.policies
-        if not rest.isdigit() or not 1 <= int(rest) <= len(policies):
+        if not is_whole(rest) or not 1 <= int(rest) <= len(policies):
             raise ParameterError(f"candidates: policy:NUMBER must be from 1 to {len(policies)}; got {rest!r:.40}.")
         return policies[int(rest) - 1]
     return name

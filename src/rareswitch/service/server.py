@@ -34,6 +34,9 @@ ALL_ROUTES = (*ROUTES, *FLAG_ROUTES, *RANK_ROUTES)
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 #: Seconds in which the head of a request must have come, and for which work that was begun may go on at the end.
 HEAD, DRAIN = 10.0, 20
+#: Bytes of the head of a request; and of what comes after a request was answered although it was not whole.
+MOST_HEAD, MOST_UNREAD = 1 << 16, 1 << 24
+TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 #: Seconds in which a worker process must show that it is alive: a busy machine takes long to load one.
 ALIVE = 60
 #: The variable in which worker processes find the settings.
@@ -41,11 +44,13 @@ _SETTINGS = "RARESWITCH_SERVICE"
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """Closes connections on which the head of a request does not come."""
+    """Closes connections on which the head of a request does not come, or does not end."""
 
     _waiting: asyncio.TimerHandle | None = None
     #: Whether the head of a request has begun, and not ended.
     _begun = False
+    #: Bytes that came and belong to no request that is being answered.
+    _unread = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -53,14 +58,21 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._begun and self._waiting is None:  # most heads come whole, and need no timer
+        partly = self._begun or self._waiting is not None
+        if partly and self._waiting is None:  # most heads come whole, and need no timer
             self._waiting = self.loop.call_later(HEAD, self.transport.close)
+        if partly or (self.cycle is not None and self.cycle.response_complete):
+            self._unread += len(data)
+            if self._unread > (MOST_HEAD if partly else MOST_UNREAD) and not self.transport.is_closing():
+                self.transport.write(TOO_LONG if partly else b"")
+                self.transport.close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._begun = True
 
     def on_headers_complete(self) -> None:
+        self._unread = 0
         self._ended()
         super().on_headers_complete()
 

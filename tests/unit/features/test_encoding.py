@@ -267,6 +267,8 @@ def test_an_arm_that_is_not_named_takes_a_spare_block_and_says_so() -> None:
         ({}, "a", "arms must be a list of ids"),
         ({}, [True], "must be a text or a whole number"),
         ({}, [1.5], "must be a text or a whole number"),
+        ({}, [2**63, "a"], "must have at most 64 bits"),
+        ({}, [-(2**63) - 1], "must have at most 64 bits"),
         ({}, {"a": 3}, "must have a record"),
         ({}, [{"name": "a"}], "each arm needs an id"),
     ],

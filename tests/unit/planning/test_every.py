@@ -101,7 +101,7 @@ def test_the_last_date_is_the_end_and_no_update() -> None:
         ({"period": "day", "at": "09:00"}, "at is for weekdays"),
         ({"period": "day", "zone": "Mars/Olympus"}, "zone must be a time zone"),
         ({"period": "day", "start": "soon"}, "start must be a date"),
-        ({"period": "day", "times": 1}, "times, the number of batches, must be at least 2"),
+        ({"period": "day", "times": 1}, "times, the number of batches, must be between 2"),
         ({"period": "day", "rate": 0}, "rate, the decisions a day"),
     ],
 )

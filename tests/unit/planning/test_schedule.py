@@ -170,8 +170,10 @@ def test_short_forms_are_understood(short: Any, schedule: Schedule) -> None:
 
 NO_SCHEDULES: dict[str, list[Any]] = {
     r"schedule must be one of the kinds 'best'|decisions": [
-        *("mondai*8", "monday*many", "monday*1", True, "", "0.5 decisions", 3.5, {"a": 1}, [], [5, 5])
+        *("7d*99999999999", f"7d*{'9' * 5000}", "9" * 5000),
+        *("mondai*8", "monday*many", "monday*1", True, "", "0.5 decisions", 3.5, {"a": 1}, [], [5, 5]),
     ],
+    "times, the number of batches, must be between 2 and 1000": ["1000*1001", "monday*1001"],
     r"with (a|its) unit": ["best:policies=5,rate=100,end=2026-06-01,gap=2", "every 90"],
     "schedule": ["best:speed=3", "best:rate", "best:rate=fast", "best:rate=1,rate=2"],
 }

@@ -211,6 +211,7 @@ def test_a_decision_is_looked_up_with_its_audit(browse: Ask, service: Service, h
     trial = service.hub._open("vectors")
     trial.decide([[1.0, 0.0], [0.0, 1.0]], id=7)
     assert "Matches" in browse("GET", "/experiments/vectors/decision?id=7").text
+    assert browse("GET", f"/experiments/vectors/decision?id={'9' * 5000}").status_code == 404
     missing = browse("GET", "/experiments/vectors/decision?id=8")
     assert (missing.status_code, "there is none of" in missing.text) == (404, True)
 

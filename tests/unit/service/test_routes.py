@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -286,6 +287,7 @@ MALFORMED: list[tuple[str, Any, int]] = [
     ("decide", {**ONE, "arms": [None]}, 422),
     ("decide", {**ONE, "arms": [["red"]]}, 422),
     ("decide", {**ONE, "arms": [1, "1"]}, 422),
+    ("decide", b'{"id": "r1", "context": {}, "arms": [' + b"9" * 50 + b', "red"]}', 422),
     ("decide", {**ONE, "vectors": "AAAA"}, 422),
     ("decide", {**ONE, "baseline": {"red": 1}}, 422),
     ("decide-many", {}, 422),
@@ -310,6 +312,8 @@ MALFORMED: list[tuple[str, Any, int]] = [
     ("evaluate", {}, 422),
     ("evaluate", {"candidates": ["policy:x"]}, 422),
     ("evaluate", {"candidates": ["always:none"]}, 422),
+    ("evaluate", {"candidates": ["policy:\u00b2"]}, 422),
+    ("evaluate", {"candidates": [f"policy:{'9' * 5000}"]}, 422),
     ("evaluate", {"candidates": "uniform"}, 422),
     ("evaluate", {"candidates": ["/etc/hostname"]}, 422),
     ("effects", {"arm": "red"}, 422),
@@ -450,6 +454,13 @@ def test_a_service_whose_store_is_gone_is_not_ready(ask: Ask, service: Service, 
     assert ask("GET", "/readyz").status_code == 200
     (tmp_path / "spring.db").unlink()
     assert (ask("GET", "/readyz").status_code, ask("GET", "/healthz").status_code) == (503, 200)
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "--1", "-", "", "9" * 5000, "1e3", "1_0"])
+def test_an_id_that_is_no_number_is_refused_where_one_is_asked_for(ask: Ask, number: str) -> None:
+    answer = ask("GET", f"{SPRING}/decisions/{quote(number)}?number=true")
+    assert answer.status_code == (422 if number else 404)
+    assert answer.json()["error"]["type"] == ("ParameterError" if number else "RequestError")
 
 
 def test_the_description_has_every_route() -> None:

@@ -3,23 +3,27 @@
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 import rareswitch
 from rareswitch.cli import main
 from rareswitch.errors import ParameterError
-from rareswitch.service import Tokens, read_settings
+from rareswitch.service import Tokens, application, read_settings, server, service_of
 from reference.commands import printed
 from reference.refusals import raises
 from reference.served import serving
@@ -104,12 +108,9 @@ def test_two_servers_and_a_command_share_a_file(store: str) -> None:
         assert all(trial.audit(json.loads(line)["id"]).matches for line in done.stdout.splitlines())
 
 
-def test_the_head_of_a_request_must_come_in_time(monkeypatch: pytest.MonkeyPatch, store: str) -> None:
-    import uvicorn
-
-    from rareswitch.service import application, server, service_of
-
-    monkeypatch.setattr(server, "HEAD", 1.0)
+@contextmanager
+def guarded(store: str) -> Iterator[tuple[str, int]]:
+    """The address of a server in this process, whose connections are watched as those of ``serve``."""
     app = application(service_of(read_settings(None, {}, {"url": store})))
     settings: dict[str, Any] = {"log_level": "error", "ws": "none", "timeout_keep_alive": 60}
     run = uvicorn.Server(uvicorn.Config(app, port=0, http=server.DeadlineProtocol, **settings))
@@ -117,9 +118,50 @@ def test_the_head_of_a_request_must_come_in_time(monkeypatch: pytest.MonkeyPatch
     thread.start()
     while not run.started:
         time.sleep(0.01)
-    address = run.servers[0].sockets[0].getsockname()
+    yield run.servers[0].sockets[0].getsockname()
+    run.should_exit = True
+    thread.join(30)
+
+
+HEAD = b"POST /v1/experiments/spring/decide HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def flooded(half: socket.socket, data: bytes) -> tuple[int, bytes]:
+    """Send without an end: the bytes until the connection was closed, and what was answered before."""
+    sent, answer = 0, b""
+    with suppress(ConnectionError):
+        while sent < 1 << 28:
+            half.sendall(data)
+            sent += len(data)
+            if select.select([half], [], [], 0)[0]:
+                answer += half.recv(4096)
+    return sent, answer
+
+
+@pytest.mark.parametrize("endless", [b"y" * 4096, b"y: y\r\n" * 700])
+def test_the_head_of_a_request_has_an_end(store: str, endless: bytes) -> None:
+    with guarded(store) as address, socket.create_connection(address, timeout=30) as half:
+        half.sendall(HEAD + b"x: ")
+        assert flooded(half, endless)[0] < 1 << 24  # what the buffers of the system hold
+    with guarded(store) as address, socket.create_connection(address, timeout=30) as half:
+        half.sendall(HEAD + b"x: " + b"y" * server.MOST_HEAD)
+        assert half.recv(4096).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(("more", "endless"), [(b"", b"1000\r\n" + b"y" * 4096 + b"\r\n"), (b"0\r\nx: ", b"y" * 4096)])
+def test_what_goes_on_after_its_answer_is_cut_off(store: str, more: bytes, endless: bytes) -> None:
+    with guarded(store) as address, socket.create_connection(address, timeout=30) as half:
+        half.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + more)
+        sent, answer = flooded(half, endless)
+        assert answer.startswith(b"HTTP/1.1 401 ")
+        assert sent < 1 << 26
+
+
+def test_the_head_of_a_request_must_come_in_time(monkeypatch: pytest.MonkeyPatch, store: str) -> None:
+    monkeypatch.setattr(server, "HEAD", 1.0)
     head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     with (
+        guarded(store) as address,
         httpx.Client(base_url=f"http://localhost:{address[1]}") as whole,
         socket.create_connection(address) as half,
         socket.create_connection(address) as second,
@@ -133,8 +175,6 @@ def test_the_head_of_a_request_must_come_in_time(monkeypatch: pytest.MonkeyPatch
             connection.settimeout(30)
             received = b"".join(iter(lambda ends=connection: ends.recv(4096), b""))  # type: ignore[misc]
             assert received.count(b"200 OK") == (connection is second)
-    run.should_exit = True
-    thread.join(30)
 
 
 def test_options_stand_over_variables_and_these_over_the_file(tmp_path: Path) -> None:
