@@ -23,6 +23,7 @@ from rareswitch.core import (
     number,
     of_type,
     one_key,
+    owned,
     read_whole,
     sealed,
     sets_of,
@@ -155,7 +156,7 @@ class Policy(Displayed):
         """Which arms all eliminations keep, (n, K), or (K,) for one set."""
         sets = sets_of(self.dim, contexts, available)
         survivors, _ = self._kept(sets)
-        return survivors[0] if sets.single else survivors
+        return owned(survivors[0] if sets.single else survivors)
 
     def probabilities(
         self,
@@ -306,14 +307,11 @@ class Policy(Displayed):
 
     def _kept(self, sets: Sets) -> tuple[BoolArray, IntArray]:
         """The surviving arms (n, K), and how many there are (n,)."""
-        surviving = sets.available.copy()
-        if self.eliminations:  # a first policy has none, and need not wait for the kernel
-            counts = np.empty(len(surviving), dtype=np.int64)
-            _refuse(eliminate(sets.contexts, sets.available, self._estimates, self._roots, surviving, counts))
-        else:
-            counts = np.add.reduce(surviving, axis=1, dtype=np.int64)
-        surviving.setflags(write=False)
-        return surviving, counts
+        if not self.eliminations:  # a first policy has none, and need not wait for the kernel
+            return sets.available, np.add.reduce(sets.available, axis=1, dtype=np.int64)
+        surviving, counts = np.empty_like(sets.available), np.empty(len(sets.available), dtype=np.int64)
+        _refuse(eliminate(sets.contexts, sets.available, self._estimates, self._roots, surviving, counts))
+        return sealed(surviving), counts
 
 
 def in_holdout(keys: KeyArray, *, seed: int, share: float) -> BoolArray:

@@ -3,7 +3,7 @@
 import json
 import struct
 from abc import abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -432,12 +432,11 @@ class Store(Database):
         self, connection: Connection, rows: Sequence[DecisionRow], counted: defaultdict[str, int]
     ) -> Sequence[DecisionRow]:
         new = self._insert_decisions(connection, rows)
-        if any(row.cautions for row in rows):
-            first = {row.key: row for row in reversed(rows) if row.key in new}
-            for row in first.values():
-                for name in counter_names(row.cautions):
-                    counted[name] += 1
-        if len(new) == len(rows):
+        first = rows if len(new) == len(rows) else {row.key: row for row in reversed(rows) if row.key in new}.values()
+        for cautions, times in Counter([row.cautions for row in first]).items():
+            for name in counter_names(cautions):
+                counted[name] += times
+        if first is rows:
             return rows
         old = list({row.key for row in rows} - new.keys())
         known = {row.key: row for part in _parts(old) for row in self._decisions_of(connection, part)}

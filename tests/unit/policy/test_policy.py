@@ -50,6 +50,14 @@ def test_survivors_are_those_of_the_printed_rule() -> None:
     assert len(sizes) > 2  # the eliminations do something, and not always the same
 
 
+def test_survivors_of_a_first_policy_are_not_the_mask_of_the_caller() -> None:
+    available = np.array([True, True])
+    surviving = Policy(dim=2, sampler=Uniform()).survivors(np.eye(2), available)
+    available[0] = False
+    assert surviving.tolist() == [True, True]
+    assert not surviving.flags.writeable
+
+
 def test_widths_are_norms_of_the_root() -> None:
     (one,) = eliminations(5, multiplier=1.7)
     sets = VaryingArms(source=Gaussian(dim=DIM, arms=ARMS)).draw(50, seed=2)
