@@ -2,6 +2,7 @@
 
 from rareswitch.planning.bounds import *
 from rareswitch.planning.guarantees import *
+from rareswitch.planning.misfit import *
 from rareswitch.planning.parsing import *
 from rareswitch.planning.plans import *
 from rareswitch.planning.power import *

@@ -11,6 +11,7 @@ from rareswitch.belief import Posterior, Search, expanded, logistic_posterior, n
 from rareswitch.core import ContextSets, FloatArray, Stats, context_sets, normals, number, set_size, whole
 from rareswitch.errors import ParameterError
 from rareswitch.features import Features
+from rareswitch.planning.misfit import discrepancies
 from rareswitch.planning.simulation import Truth, gain_of, posterior_truths, prior_truths
 
 #: Context sets of a sample or a log that are looked at, those that are made of sizes, and rewards of a log.
@@ -163,7 +164,15 @@ def _of_log(log: Any, seed: int) -> Evidence:
         belief = posterior(Stats.of(features - features.mean(axis=0), paid - paid.mean()))
     offered = ContextSets.from_ragged(sets[:SETS])
     truths, spread = posterior_truths(belief, seed=seed), float(paid.std())
-    gained = [gain_of(truth.values(offered.contexts), offered.available) / spread for truth in truths]
+    misfits, noise = discrepancies(features, paid, belief, offered, count=len(truths), seed=seed)
+    if misfits:
+        noise = 1.0 if clicks else noise
+        truths = tuple(
+            truth._replace(noise=noise, misfit=misfit, best=misfit.best())
+            for truth, misfit in zip(truths, misfits, strict=True)
+        )
+    values = (truth.values(offered.contexts) if truth.misfit is None else truth.misfit.payoffs for truth in truths)
+    gained = [gain_of(v, offered.available, t.best) / spread for v, t in zip(values, truths, strict=True)]
     low, high = np.quantile(gained, (0.05, 0.95)).tolist()
     return Evidence(offered, truths, (low, high), spread, float(paid.mean()), belief.link is not None)
 

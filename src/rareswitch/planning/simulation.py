@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rareswitch.belief import Posterior, logistic
-from rareswitch.core import BoolArray, ContextSets, FloatArray, inverse_root, normals, uniforms
+from rareswitch.core import BoolArray, ContextSets, FloatArray, IntArray, inverse_root, normals, uniforms
+from rareswitch.planning.misfit import Misfit
 
 #: Parameters that are tried, fewer where there are many features.
 TRUTHS = 48
@@ -34,6 +35,15 @@ MOST_STAGES = 128
 LEAST_NOISE = 0.1
 #: Multiple of the posterior's spread at which arms are drawn: with half of it Thompson sampling loses least.
 SCALE = 0.5
+#: Of each policy that learns from clicks, from the estimate of the one before it; and the squared decrement that ends
+#: them, in squared standard deviations of the posterior.
+NEWTON_STEPS, NEAR = 20, 0.05
+#: Standard deviation of logits at the most: more would make all clicks certain.
+STEEPEST = 10.0
+#: Of a level beforehand, in logits or in standard deviations of a reward.
+LEVEL_SPREAD = 4.0
+#: The least of a click's variance that counts.
+LEAST_WEIGHT = 1e-12
 
 
 class Truth(NamedTuple):
@@ -45,6 +55,9 @@ class Truth(NamedTuple):
     noise: float
     #: In logits; None where rewards are no clicks.
     level: float | None = None
+    #: What the sets pay in place of that, and the arms (n,) of the best θ; None where the model fits.
+    misfit: Misfit | None = None
+    best: IntArray | None = None
 
     def values(self, contexts: FloatArray) -> FloatArray:
         """(n, K) what arms (n, K, d) pay."""
@@ -57,10 +70,12 @@ def truth_count(dim: int) -> int:
     return max(12, min(TRUTHS, (1 << 19) // dim**2))
 
 
-def gain_of(values: FloatArray, available: BoolArray) -> float:
-    """What the best arm of a set pays above uniform choice, on average over sets with values (n, K)."""
+def gain_of(values: FloatArray, available: BoolArray, best: IntArray | None = None) -> float:
+    """What the best arms (n,) pay above uniform choice, on average over sets with values (n, K); by default of all."""
     uniform = np.where(available, values, 0.0).sum(axis=1) / available.sum(axis=1)
-    return float((np.where(available, values, -np.inf).max(axis=1) - uniform).mean())
+    if best is None:
+        best = np.where(available, values, -np.inf).argmax(axis=1)
+    return float((values[np.arange(len(values)), best] - uniform).mean())
 
 
 def prior_truths(
@@ -114,7 +129,7 @@ def _scaled(scores: FloatArray, available: BoolArray, rate: float, wanted: float
             low, high = (middle, high) if float((weights * logistic(logits + middle)).sum()) < rate else (low, middle)
         return high
 
-    low, high = 1e-6, 1e3
+    low, high = 1e-6, STEEPEST / max(float(scores[available].std()), 1e-30)
     for _ in range(20):
         length = math.sqrt(low * high)
         reached = gain_of(logistic(length * scores + level_of(length * scores)), available)
@@ -166,44 +181,81 @@ def regret_curves(
 
 def _curve(sets: ContextSets, truth: Truth, lengths: FloatArray, played: int, seed: int, number: int) -> list[float]:
     """What a decision of each policy loses, where batches have these lengths."""
-    dim = len(truth.theta)
-    spread = max(float(truth.theta @ truth.theta) / dim, 1e-30)
-    precision, moment = truth.noise**2 / spread * np.eye(dim), np.zeros(dim)
-    first = number * MOST_STAGES
+    dim, first = len(truth.theta), number * MOST_STAGES
+    learner = _Learner(truth, dim)
     draws = normals(seed, "plan draws", first, len(lengths), played * dim).reshape(len(lengths), played, dim)
     shocks = normals(seed, "plan shocks", first, len(lengths), played)
     rows, regrets = np.arange(played), []
     for k, length in enumerate(lengths):
         at = (rows + k * played) % len(sets)
         contexts, available = sets.contexts[at], sets.available[at]
-        values = truth.values(contexts)
+        values = truth.values(contexts) if truth.misfit is None else truth.misfit.payoffs[at]
+        best = np.where(available, values, -np.inf).argmax(axis=1) if truth.best is None else truth.best[at]
         if k == 0:
             scores = uniforms(seed, "plan first", first, 1, values.size).reshape(values.shape)
-            regrets.append(gain_of(values, available))
+            regrets.append(gain_of(values, available, best))
         else:
-            thetas = np.linalg.solve(precision, moment) + SCALE * truth.noise * draws[k] @ inverse_root(precision)
+            estimate, precision = learner.belief()
+            thetas = estimate + SCALE * draws[k] @ inverse_root(precision)
             scores = (contexts @ thetas[:, :, None])[:, :, 0]
         chosen = np.where(available, scores, -np.inf).argmax(axis=1)
-        paid = values[rows, chosen]
         if k:
-            regrets.append(float((np.where(available, values, -np.inf).max(axis=1) - paid).mean()))
-        features = contexts[rows, chosen]
-        if truth.level is not None:
-            features = features * np.sqrt(_click_weights(features, truth.level, precision, moment))[:, None]
-        share = float(length) / played
-        information = share * features.T @ features
-        moment = moment + information @ truth.theta + truth.noise * math.sqrt(share) * shocks[k] @ features
-        precision = precision + information
+            regrets.append(float((values[rows, best] - values[rows, chosen]).mean()))
+        learner.learn(contexts[rows, chosen], values[rows, chosen], float(length), shocks[k])
     return regrets
 
 
-def _click_weights(features: FloatArray, level: float, precision: FloatArray, moment: FloatArray) -> FloatArray:
-    """(n,) what clicks of chosen arms (n, d) teach, against rewards of variance 1: p(1 − p) of the expected logit.
+class _Learner:
+    """Learns a linear or a logistic model with a level, from rewards that are as if many had been drawn."""
 
-    Where the logit is known up to a variance v, p is that of the logit divided by √(1 + πv/8), and teaches as much less
-    (MacKay 1992). At the truth alone certain clicks would teach nothing, even of a learner that knows nothing yet.
-    """
-    variances = np.square(features @ inverse_root(precision).T).sum(axis=1)
-    shrunk = 1.0 / np.sqrt(1.0 + math.pi / 8.0 * variances)
-    rates = logistic(shrunk * (features @ np.linalg.solve(precision, moment) + level))
-    return np.asarray(shrunk**2 * rates * (1.0 - rates))
+    def __init__(self, truth: Truth, dim: int) -> None:
+        self.clicks, self.noise = truth.level is not None, truth.noise
+        spread = max(float(truth.theta @ truth.theta) / dim, 1e-30)
+        self.prior = np.append(np.full(dim, 1.0 / spread), 1.0 / (LEVEL_SPREAD * self.noise) ** 2)
+        self.point = np.zeros(dim + 1)
+        self.rows, self.shares, self.moment = np.empty((0, dim + 1)), np.empty(0), np.zeros(dim + 1)
+
+    def learn(self, features: FloatArray, values: FloatArray, count: float, shocks: FloatArray) -> None:
+        """Of a batch whose arms are like these (n, d), which pay (n,) on average; shocks (n,) are their chance.
+
+        Where the batch has fewer decisions, these are its decisions; else each stands for several, and the mean of
+        their rewards is normal.
+        """
+        from scipy.special import ndtr
+
+        drawn = max(1, min(len(features), round(count)))
+        features, values, shocks = features[:drawn], values[:drawn], shocks[:drawn]
+        share = count / drawn
+        if self.clicks and share <= 1.5:
+            paid = (ndtr(shocks) < values).astype(np.float64)
+        else:
+            chance = np.sqrt(values * (1.0 - values)) if self.clicks else self.noise
+            paid = values + chance * shocks / math.sqrt(share)
+        rows = np.column_stack([features, np.ones(drawn)])
+        self.moment = self.moment + share * rows.T @ paid
+        self.rows, self.shares = np.concatenate([self.rows, rows]), np.append(self.shares, np.full(drawn, share))
+
+    def belief(self) -> tuple[FloatArray, FloatArray]:
+        """The likeliest θ (d,) and its precision (d, d), by damped Newton steps from the last estimate."""
+        for _ in range(NEWTON_STEPS if self.clicks else 1):
+            expected, precision = self._expanded()
+            step = np.linalg.solve(
+                precision,
+                (self.moment - (self.shares * expected) @ self.rows) / self.noise**2 - self.prior * self.point,
+            )
+            far = math.sqrt(float(np.square(self.rows @ step).mean())) if self.clicks else 0.0
+            self.point = self.point + ((1.0 + math.log(far)) / far if far > 1.0 else 1.0) * step
+            if float(step @ precision @ step) < NEAR:
+                break
+        _, precision = self._expanded()
+        across = precision[:-1, -1]
+        return self.point[:-1], precision[:-1, :-1] - np.outer(across, across) / precision[-1, -1]
+
+    def _expanded(self) -> tuple[FloatArray, FloatArray]:
+        """What is expected of the rows (n,), and the precision (d + 1, d + 1) there."""
+        expected = self.rows @ self.point
+        weights = self.shares / self.noise**2
+        if self.clicks:
+            expected = logistic(expected)
+            weights = self.shares * np.maximum(expected * (1.0 - expected), LEAST_WEIGHT)
+        return expected, (self.rows * weights[:, None]).T @ self.rows + np.diag(self.prior)

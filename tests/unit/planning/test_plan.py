@@ -114,8 +114,8 @@ def test_harder_problems_lose_more_and_take_longer_to_be_seen() -> None:
 def test_the_curve_without_a_plan_is_about_that_of_a_plan() -> None:
     """The numbers of docs/how-to/plan.md: the best arms earn about 0.9 standard deviations more."""
     for dim, arms, total, usual, planned in (
-        (10, 20, 10_000, (1.44, 208), (1.36, 197)),
-        (5, 8, 20_000, (1.59, 137), (1.45, 66)),
+        (10, 20, 10_000, (1.44, 208), (1.38, 202)),
+        (5, 8, 20_000, (1.59, 137), (1.51, 76)),
     ):
         ends = best_ends(total, 8, dim=dim)
         assert (cost(ends, dim=dim) / adaptive_cost(total, dim=dim), cost(ends, dim=dim)) == pytest.approx(

@@ -2,7 +2,6 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
@@ -14,6 +13,7 @@ from rareswitch.core import BoolArray, FloatArray, IntArray, finite_array, froze
 from rareswitch.errors import MissingExtraError, ParameterError, ShapeError
 from rareswitch.lab.distributions import in_blocks
 from rareswitch.lab.worlds.world import Rounds
+from rareswitch.planning import Payoffs, choice_probabilities, climb, softmax
 
 __all__ = ["ClassificationWorld", "TableWorld", "greedy_value"]
 
@@ -130,15 +130,12 @@ def best_linear(table: TableWorld) -> FloatArray:
         for theta in (axis, -axis):
             best = _better(table, best, theta)
     start = table.least_squares()
-    for theta in (start, _climb(_logistic, table, start)):
+    for theta in (start, climb(_logistic, table, start, steps=STEPS)):
         best = _better(table, best, theta)
         for temperature in TEMPERATURES:
-            theta = _climb(_softmax(temperature), table, theta)
+            theta = climb(softmax(temperature), table, theta, steps=STEPS)
             best = _better(table, best, theta)
     return best[1]
-
-
-Objective = Callable[[TableWorld, FloatArray], tuple[float, FloatArray]]
 
 
 def _better(table: TableWorld, best: tuple[float, FloatArray], theta: FloatArray) -> tuple[float, FloatArray]:
@@ -149,45 +146,13 @@ def _better(table: TableWorld, best: tuple[float, FloatArray], theta: FloatArray
     return (value, theta / length) if value > best[0] else best
 
 
-def _climb(objective: Objective, table: TableWorld, theta: FloatArray) -> FloatArray:
-    """The θ to which L-BFGS comes from another one, whose scores are first brought to a spread of 1 within sets."""
-    from scipy.optimize import minimize
-
-    scores, there = table.scores(theta), table.offered
-    centred = scores - (np.where(there, scores, 0.0).sum(axis=1) / there.sum(axis=1))[:, None]
-    spread = float(np.sqrt((centred[there] ** 2).mean()))
-    theta = theta / spread if spread > 0.0 else theta
-    minimum = minimize(
-        lambda t: objective(table, t), theta, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "gtol": 1e-7}
-    )
-    return np.asarray(minimum.x)
-
-
-def _probabilities(table: TableWorld, scores: FloatArray) -> FloatArray:
-    scores = np.where(table.offered, scores, -np.inf)
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def _softmax(temperature: float) -> Objective:
-    """Minus the mean reward of arms chosen with probability ∝ exp(xᵀθ/temperature), and its gradient."""
-
-    def objective(table: TableWorld, theta: FloatArray) -> tuple[float, FloatArray]:
-        chosen = _probabilities(table, table.scores(theta) / temperature)
-        earned = (chosen * table.payoffs).sum(axis=1, keepdims=True)
-        slopes = chosen * (table.payoffs - earned) / (temperature * len(chosen))
-        return -float(earned.mean()), -table.pulled_back(slopes)
-
-    return objective
-
-
-def _logistic(table: TableWorld, theta: FloatArray) -> tuple[float, FloatArray]:
+def _logistic(table: Payoffs, theta: FloatArray) -> tuple[float, FloatArray]:
     """The loss of a logistic choice model in which an arm weighs what it earns above the worst of its set."""
     there, payoffs = table.offered, table.payoffs
     worst = np.where(there, payoffs, np.inf).min(axis=1, keepdims=True)
     weights = np.where(there, payoffs - worst, 0.0)
     weights = weights / (weights.sum(axis=1).mean() or 1.0)
-    chosen = _probabilities(table, table.scores(theta))
+    chosen = choice_probabilities(table, table.scores(theta))
     logs = np.log(np.where(there & (chosen > 0.0), chosen, 1e-300))
     slopes = (chosen * weights.sum(axis=1, keepdims=True) - weights) / len(weights)
     loss = -float((weights * logs).sum()) / len(weights) + 0.5 * RIDGE * float(theta @ theta)
