@@ -35,6 +35,11 @@ class Evidence(NamedTuple):
     mean: float | None = None
     clicks: bool = False
 
+    @property
+    def fits(self) -> bool:
+        """Whether parameters say all of the rewards."""
+        return self.truths[0].misfit is None
+
 
 class Metric(NamedTuple):
     """What is said of the rewards beforehand."""
@@ -164,13 +169,9 @@ def _of_log(log: Any, seed: int) -> Evidence:
         belief = posterior(Stats.of(features - features.mean(axis=0), paid - paid.mean()))
     offered = ContextSets.from_ragged(sets[:SETS])
     truths, spread = posterior_truths(belief, seed=seed), float(paid.std())
-    misfits, noise = discrepancies(features, paid, belief, offered, count=len(truths), seed=seed)
-    if misfits:
-        noise = 1.0 if clicks else noise
-        truths = tuple(
-            truth._replace(noise=noise, misfit=misfit, best=misfit.best())
-            for truth, misfit in zip(truths, misfits, strict=True)
-        )
+    if misfits := discrepancies(features, paid, belief, offered, count=len(truths), seed=seed):
+        possible = zip(truths, misfits, strict=True)
+        truths = tuple(t._replace(noise=m.noise, misfit=m, best=m.best()) for t, m in possible)
     values = (truth.values(offered.contexts) if truth.misfit is None else truth.misfit.payoffs for truth in truths)
     gained = [gain_of(v, offered.available, t.best) / spread for v, t in zip(values, truths, strict=True)]
     low, high = np.quantile(gained, (0.05, 0.95)).tolist()

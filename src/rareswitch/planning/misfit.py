@@ -2,9 +2,9 @@
 
 A reward, or its logit where it is a click, is a level, xᵀθ and δ(x), δ a Gaussian process with a squared-exponential
 covariance: Nyström's approximation by INDUCING arms of the log. Its length and size are the most likely of a grid,
-by the Laplace approximation for clicks; one of the grid is no δ at all. Where an arm of a set was logged several times,
-the correlation of what is left over (intraclass correlation) is not chance but of that arm and set. Learners are then
-held against the best policy that any θ has.
+for clicks by Laplace's approximation; it is left out where rewards are likelier without it. Where an arm was logged
+several times with the same features, only the pure error of its rewards is chance, as in the test for lack of fit, and
+the rest lasts. Learners are then held against the best policy that any θ has.
 """
 
 import math
@@ -21,13 +21,13 @@ __all__ = ["Payoffs", "choice_probabilities", "climb", "softmax"]
 #: Logged arms that stand for all, and rewards from which δ is learned.
 INDUCING, ROWS = 200, 4000
 #: Lengths in units of the median distance of logged arms; sizes in logits, or in standard deviations of chance.
-LENGTHS, SIZES = (0.125, 0.25, 0.5, 1.0), (0.5, 1.0, 2.0, 4.0, 8.0)
+LENGTHS, SIZES = (0.125, 0.25, 0.5, 1.0, 2.0), (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 #: Standard deviation of a level beforehand, in the same units.
 LEVEL_SPREAD = 4.0
 #: Newton steps at the most, and the squared decrement that ends them.
 STEPS, NEAR = 20, 1e-2
-#: Standard errors that a correlation must be from 0 to count.
-SURE = 3.0
+#: Standard errors that a share must be above 0 to count.
+SURE = 1.5
 #: Temperatures of the softmax that stands for the best policy that a θ has, and steps of L-BFGS at each.
 TEMPERATURES, ASCENTS = (0.3, 0.05), 30
 #: The most numbers of the sets on which that is looked for.
@@ -59,6 +59,8 @@ class Misfit(NamedTuple):
     payoffs: FloatArray
     offered: BoolArray
     contexts: FloatArray
+    #: Standard deviation of chance; of clicks 1.
+    noise: float
 
     def scores(self, theta: FloatArray) -> FloatArray:
         return np.asarray(self.contexts @ theta)
@@ -69,7 +71,7 @@ class Misfit(NamedTuple):
     def best(self) -> IntArray:
         """(n,) the arms of the best policy that a θ has, of those that ascents of softmax policies come to."""
         few = max(1, NUMBERS // self.contexts[0].size)
-        part = Misfit(self.payoffs[:few], self.offered[:few], self.contexts[:few])
+        part = Misfit(self.payoffs[:few], self.offered[:few], self.contexts[:few], self.noise)
         rows = self.contexts[self.offered]
         paid = self.payoffs[self.offered]
         theta, *_ = np.linalg.lstsq(rows - rows.mean(axis=0), paid - paid.mean(), rcond=None)
@@ -119,8 +121,8 @@ def softmax(temperature: float) -> Objective:
 
 def discrepancies(
     features: FloatArray, paid: FloatArray, belief: Posterior, sets: ContextSets, *, count: int, seed: int
-) -> tuple[list[Misfit], float]:
-    """What is possible of the payoffs of sets, and the standard deviation of chance; none where a θ says all.
+) -> list[Misfit]:
+    """What is possible of the payoffs of sets; none where a θ says all.
 
     Parameters
     ----------
@@ -131,6 +133,8 @@ def discrepancies(
     """
     every = max(1, -(-len(paid) // ROWS))
     features, paid, clicks = features[::every], paid[::every], belief.link is not None
+    if np.ptp(paid) == 0.0:  # of these, though not of all
+        return []
     level = 0.0 if clicks else float(paid.mean())
     distinct = np.unique(features, axis=0)
     inducing = distinct[:: max(1, -(-len(distinct) // INDUCING))]
@@ -143,19 +147,18 @@ def discrepancies(
     for length in LENGTHS if scale > 0.0 else ():
         wider = _embedding(inducing, length * scale)
         rows = np.column_stack([plain, wider(features)])
-        more = rows.shape[1] - len(prior)
-        fits += [
-            (_fit(rows, paid - level, np.append(prior, np.full(more, size**-2.0)), clicks), wider) for size in SIZES
-        ]
+        for size in SIZES:
+            precisions = np.append(prior, np.full(rows.shape[1] - len(prior), size**-2.0))
+            fits.append((_fit(rows, paid - level, precisions, clicks), wider))
     factors = np.array([other.log_evidence - linear.log_evidence for other, _ in fits])
     if len(fits) and np.logaddexp.reduce(factors) > math.log(len(fits)):  # the Bayes factor of all is above 1
         fit, embed = fits[int(first_highest(factors))]
     logits = np.column_stack([plain, embed(features)]) @ fit.estimate
     expected = logistic(logits) if clicks else logits
-    chance = np.sqrt(expected * (1.0 - expected)) if clicks else np.full(len(paid), fit.noise)
-    lasting = _intraclass(features, (paid - level - expected) / chance)
+    variances = expected * (1.0 - expected) if clicks else np.full(len(paid), fit.noise**2)
+    lasting = _lasting(features, paid, variances)
     if fit is linear and lasting == 0.0:
-        return [], fit.noise
+        return []
     z = normals(seed, "plan misfit", 0, count, len(fit.estimate))
     weights = fit.estimate + fit.noise * np.linalg.solve(np.linalg.cholesky(fit.precision).T, z.T).T
     payoffs = np.empty((count, *sets.available.shape))
@@ -165,16 +168,15 @@ def discrepancies(
     if lasting > 0.0:  # what lasts of an arm and a set is drawn once for all times that they come
         _, which = np.unique(sets.contexts.reshape(-1, sets.contexts.shape[2]), axis=0, return_inverse=True)
         which = which.reshape(sets.available.shape)
+        width = int(which.max()) + 1
         for j, values in enumerate(payoffs):
             if clicks:
-                u = uniforms(seed, "plan lasting", 2 * j, 2, int(which.max()) + 1)[:, which]
+                u = uniforms(seed, "plan lasting", 2 * j, 2, width)[:, which]
                 values[:] = np.where(u[0] < lasting, u[1] < values, values)
             else:
-                values += (
-                    fit.noise * math.sqrt(lasting) * normals(seed, "plan lasting", j, 1, int(which.max()) + 1)[0, which]
-                )
-    misfits = [Misfit(values + level, sets.available, sets.contexts) for values in payoffs]
-    return misfits, fit.noise * math.sqrt(1.0 - lasting)
+                values += math.sqrt(lasting) * fit.noise * normals(seed, "plan lasting", j, 1, width)[0, which]
+    noise = 1.0 if clicks else max(fit.noise * math.sqrt(1.0 - lasting), 1e-6 * belief.noise)
+    return [Misfit(values + level, sets.available, sets.contexts, noise) for values in payoffs]
 
 
 class Fit(NamedTuple):
@@ -244,11 +246,18 @@ def _squares(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(squares, 0.0))
 
 
-def _intraclass(features: FloatArray, residuals: FloatArray) -> float:
-    """The correlation of the standard residuals (n,) of equal rows (n, d), 0 where it may be by chance."""
-    _, which = np.unique(features, axis=0, return_inverse=True)
-    which = which.ravel()
-    counts, sums, squares = (np.bincount(which, weights) for weights in (None, residuals, residuals**2))
-    pairs = float((counts * (counts - 1)).sum()) / 2.0
-    shared = float((sums**2 - squares).sum()) / 2.0
-    return min(1.0, shared / pairs) if shared > SURE * math.sqrt(pairs) else 0.0
+def _lasting(features: FloatArray, paid: FloatArray, variances: FloatArray) -> float:
+    """Which share of the variances (n,) of rewards around what is expected of them is not there between equal rows.
+
+    That of rewards (n,) of equal rows (n, d) is pure error, whatever else is expected; 0 where it may be by chance.
+    """
+    _, which, counts = np.unique(features, axis=0, return_inverse=True, return_counts=True)
+    which, freedom = which.ravel(), float((counts - 1).sum())
+    own = paid - np.bincount(which, paid)[which] / counts[which]
+    believed = float((variances * (1.0 - 1.0 / counts[which])).sum())
+    if freedom == 0.0 or believed == 0.0:
+        return 0.0
+    lasting = 1.0 - float(own @ own) / believed
+    clicks = bool(np.isin(paid, (0.0, 1.0)).all())  # most often in pairs, which differ or do not
+    error = math.sqrt(0.5 / believed if clicks else 2.0 / freedom)
+    return max(0.0, lasting) if lasting > SURE * error else 0.0

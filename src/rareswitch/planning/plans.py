@@ -31,8 +31,8 @@ COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 #: More policies are recommended while each saves at least this share of the regret.
 WORTH = 0.05
 #: Of the logarithm of a run's regret around that of its truth: chance, about 0.3 with few features, and the model's
-#: error, 0.15.
-RUN_SPREAD = 0.35
+#: error, 0.15, or 0.35 where it does not describe the rewards.
+RUN_SPREAD, MISFIT_SPREAD = 0.35, 0.45
 #: Of the intervals of regret.
 LEVEL = 0.9
 #: Of uniform choice: some hundred sets do not resolve smaller losses on average; and those of a single truth, of that.
@@ -93,6 +93,8 @@ class Plan(Result, frozen=True, kw_only=True):
     mean: float | None = None
     spread: float | None = None
     clicks: bool = False
+    #: Whether a linear, of clicks a logistic, model describes the rewards of the log; None where there is none.
+    fits: bool | None = None
     #: How much more the best arms earn than uniform choice, lowest and highest assumption: in standard deviations.
     gain: tuple[float, float]
     #: Of a new policy after every decision, in decisions of uniform choice.
@@ -326,6 +328,7 @@ def plan(
         curve=curve,
         each=tuple(RegretCurve(known, tuple(row)) for row in relative.tolist()),
         uniform=uniform if facts.mean is not None else None,
+        spread=RUN_SPREAD if facts.fits else MISFIT_SPREAD,
         bounds=bounds,
         adaptive=adaptive_cost(float(span.decisions), dim=width, curve=curve),
     )
@@ -359,6 +362,7 @@ def plan(
         mean=facts.mean,
         spread=None if facts.mean is None else facts.spread,
         clicks=facts.clicks,
+        fits=None if log is None else facts.fits,
         gain=facts.gains,
         adaptive=model.adaptive,
         recommended=best.policies,
@@ -384,6 +388,8 @@ class Simulated:
     each: tuple[RegretCurve, ...]
     #: (J,) what uniform choice loses in the unit of the metric; None where that is not known.
     uniform: FloatArray | None
+    #: Of the logarithm of a run's regret around that of its truth.
+    spread: float
     bounds: Bounds
     adaptive: float
 
@@ -411,7 +417,7 @@ class Simulated:
             ends, ratio, floor = schedule.ends(span.progress), price.ratio, price.best
         counts = [end.decisions or 0 for end in ends]
         totals = np.array([cost(counts, dim=self.dim, delay=span.late, curve=curve) for curve in self.each])
-        chance = np.exp(RUN_SPREAD * np.array(NormalDist().quantiles(n=40)))
+        chance = np.exp(self.spread * np.array(NormalDist().quantiles(n=40)))
         runs = counts[0] + np.outer(totals - counts[0], chance)  # the first policy is blind for certain
         expected, metric = ratio * self.adaptive, None
         if self.uniform is not None:

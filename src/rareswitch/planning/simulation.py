@@ -2,10 +2,9 @@
 
 For each of several parameters θ that are possible beforehand, Thompson sampling at half the posterior's spread is
 updated whenever the decisions have doubled, from none to the end. A policy plays a few hundred context sets, which
-stand for all decisions of its batch; what these teach is the normal experiment of the same information, so that no
-rewards need be drawn. A schedule of other batches then costs the sum of their lengths, each times what the policy that
-begins it loses (:func:`~rareswitch.planning.cost`). The case plan of benchmarks/regret.py has runs of foresight beside
-it.
+stand for all decisions of its batch: where each stands for several, the mean of their rewards is normal. A schedule of
+other batches then costs the sum of their lengths, each times what the policy that begins it loses
+(:func:`~rareswitch.planning.cost`). The case plan of benchmarks/regret.py has runs of foresight beside it.
 """
 
 import math

@@ -122,8 +122,13 @@ def facts_text(plan: Plan, *, cli: bool) -> list[str]:
         "sample": "the contexts of the sample",
         "log": "the contexts of the log, and rewards as its own let expect",
     }[plan.source]
-    rests += f", as if {'a logistic' if plan.clicks else 'a linear'} model described the rewards: where none does, "
-    rests += "policies lose more"
+    model = "logistic model" if plan.clicks else "linear model"
+    if plan.fits is None:
+        rests += f", as if a {model} described the rewards: where none does, policies lose more"
+    elif plan.fits:
+        rests += f"; a {model} describes these as well as one that says more"
+    else:
+        rests += f". No {model} describes these, and regret is against the best policy that one has"
     low, high = plan.gain
     gain = f"{low:.2g}" if high < 1.02 * low else f"{low:.2g} to {high:.2g}"
     rests += f". The best arms earn {gain} standard deviations of a reward more than uniform choice"

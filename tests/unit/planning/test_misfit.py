@@ -73,6 +73,11 @@ def test_a_plan_from_such_a_log_expects_the_loss_that_lasts() -> None:
         plan(20_000, log=log_of(contexts, means, clicks=True, noise=0.0, seed=2))
         for means in (linear(contexts, True), bent(contexts))
     ]
+    assert [made.fits for made in plans] == [True, False]
+    for made, words in zip(
+        plans, ("a logistic model describes these as well", "No logistic model describes"), strict=True
+    ):
+        assert words in " ".join(str(made).split())
     straight, misfit = (made.best.regret.expected for made in plans)
     assert misfit > 5.0 * straight
     assert misfit > 0.05 * 20_000
