@@ -42,6 +42,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings)
         self.register("action", None, _Store)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(value, action.choices or ())
+            raise
+
     def refuse_unknown(self, words: Sequence[str]) -> None:
         """An error for words that no option takes."""
         if words:

@@ -182,7 +182,14 @@ def played(name: str, candidate: Candidate, log: DecisionLog) -> Played:
     if isinstance(candidate, str):
         return _by_rule(candidate, log)
     if callable(candidate):
-        chances = candidate(log.contexts, log.available)
+        try:
+            chances = np.asarray(candidate(log.contexts, log.available), dtype=np.float64)
+        except Exception as error:  # a rule of records does anything with arrays
+            raise ParameterError(
+                f"candidate {name!r:.60}: without records a function is given the vectors (n, K, d) of all decisions "
+                f"and which arms they offered (n, K), and gives probabilities (n, K); got {error!r:.100}. A rule of a "
+                "record and arms needs the records: records=…, or create(…, keep_records=True)."
+            ) from error
         return Played(_probabilities(name, chances, log, "the function"), None)
     if not isinstance(candidate, (np.ndarray, list)):
         return candidate.played(log)
