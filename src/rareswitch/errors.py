@@ -71,6 +71,10 @@ class ExistsError(StoreError):
     """There is an experiment of this name in the store already."""
 
 
+class DeletedError(StoreError):
+    """The experiment was deleted, by this process or another one."""
+
+
 class UnreachableError(StoreError):
     """A store was locked or gone for longer than is waited for; the same call may be made again."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rareswitch.decisions import ArmCodes
-from rareswitch.errors import StoreError
+from rareswitch.errors import DeletedError, StoreError
 from rareswitch.store import Marks, Store, open_store
 from rareswitch.store.postgres import PostgresStore
 from reference.plain_store import PlainStore, reward_value
@@ -381,10 +381,14 @@ def test_a_store_is_ended_once_and_deleted_alone(shared: tuple[str, str]) -> Non
     for moment in (5.0, 6.0):
         store.end(moment)
     assert (store.ended(), other.ended()) == (5.0, None)
-    before = other.marks()
+    before, elsewhere = other.marks(), open_store(url, name)
+    elsewhere.add_decisions([decision(3)])
     store.delete()
     again = open_store(url, name)
     again.create("{}", version(1))
+    raises(DeletedError, "was deleted", elsewhere.add_decisions, [decision(4)])
+    raises(DeletedError, "was deleted", elsewhere.add_rewards, [reward(4, 1.0)])
+    elsewhere.close()
     assert (again.ended(), again.counts(), again.totals().unmatched) == (None, [], 0)
     again.add_decisions(decisions([1]))
     assert again.marks().decisions > before.decisions  # numbers are not given out twice

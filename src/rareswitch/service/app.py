@@ -23,6 +23,7 @@ from rareswitch.core import plain_number
 from rareswitch.errors import (
     BatchError,
     ConflictError,
+    DeletedError,
     ExistsError,
     InputError,
     MissingExtraError,
@@ -58,6 +59,7 @@ KINDS |= {"object": "an object", "null": "null"}
 #: The status of errors; others of the library are 500. The first class that fits counts.
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (MissingError, 404),
+    (DeletedError, 404),
     (BusyError, 503),
     (ConflictError, 409),
     (ExistsError, 409),

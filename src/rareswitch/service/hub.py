@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from rareswitch.errors import RareswitchError
+from rareswitch.errors import DeletedError, RareswitchError
 from rareswitch.experiment import Choice, Experiment, Request, open_experiment
 from rareswitch.policy import Key
 from rareswitch.store import experiment_names
@@ -101,7 +101,9 @@ class Hub:
         self.url, self.key = url, key
         self._lock, self._closing = threading.Lock(), False
         self._trials: dict[str, Experiment] = {}
-        self._together: dict[str, Together[Request, Choice]] = {}
+        #: Those that were deleted: who still asks them learns it; they are closed in the end.
+        self._deleted: list[Experiment] = []
+        self._together: dict[Experiment, Together[Request, Choice]] = {}
         self._threads, self._calls = ThreadPoolExecutor(THREADS, thread_name_prefix="rareswitch"), 0
 
     async def names(self) -> list[str]:
@@ -130,13 +132,19 @@ class Hub:
 
     def add(self, trial: Experiment) -> None:
         """Take over an experiment that was opened elsewhere."""
-        self._trials[trial.name] = trial
+        with self._lock:
+            self._drop(trial.name)
+            self._trials[trial.name] = trial
 
     async def decide(self, trial: Experiment, request: Request) -> Choice:
         """A decision, kept together with those of others."""
-        if trial.name not in self._together:
-            self._together[trial.name] = Together(trial.decide_together, blocks=self.blocks)
-        return await self._together[trial.name].ask(request)
+        if trial not in self._together:
+            self._together[trial] = Together(trial.decide_together, blocks=self.blocks)
+        try:
+            return await self._together[trial].ask(request)
+        except DeletedError:
+            await self.run(self._drop_deleted)
+            raise
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """What a call that blocks returns."""
@@ -148,8 +156,24 @@ class Hub:
         try:
             answer = asyncio.get_running_loop().run_in_executor(self._threads, work)
             return await answer
+        except DeletedError:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._drop_deleted)
+            raise
         finally:
             self._calls -= 1
+
+    def _drop_deleted(self) -> None:
+        """Forget experiments that were deleted, as their names may be given again."""
+        with self._lock:
+            for name, trial in [*self._trials.items()]:
+                try:
+                    trial.store.ended()
+                except DeletedError:
+                    self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        if name in self._trials:
+            self._deleted.append(self._trials.pop(name))
 
     def go_on(self, *_: int) -> None:
         """Called by long work that nobody waits for: an error where the service ends."""
@@ -166,7 +190,10 @@ class Hub:
     def check(self) -> None:
         """Raise if the store cannot be written to, or a policy is not what was signed."""
         for trial in [*self._trials.values()]:
-            trial.check()
+            try:
+                trial.check()
+            except DeletedError:
+                self._drop_deleted()
 
     def close(self) -> None:
         """Finish what was begun, and let go of all files and connections."""
@@ -174,5 +201,5 @@ class Hub:
         for together in self._together.values():
             together.close()
         self._threads.shutdown()
-        for trial in self._trials.values():
+        for trial in (*self._trials.values(), *self._deleted):
             trial.close()

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rareswitch.errors import ExistsError, StoreError
+from rareswitch.errors import DeletedError, ExistsError, StoreError
 from rareswitch.store.columns import ALL, ROWS, Slice, damaged, damaged_row, keep_tally, kept_tally, tallied
 from rareswitch.store.connections import Connection, Database, Job, OvertakenError, Transaction
 from rareswitch.store.rows import (
@@ -165,8 +165,11 @@ class Store(Database):
         """When it was ended, in seconds since 1970; None where it goes on. An error where it was deleted."""
         rows = self._rows("SELECT ended FROM rareswitch_experiments WHERE number = ?", self.number)
         if not rows:
-            raise StoreError(f"experiment '{self.name}' in {self.url} was deleted. Nothing can be added to it or read.")
+            raise self._deleted()
         return None if rows[0][0] is None else float(rows[0][0])
+
+    def _deleted(self) -> DeletedError:
+        return DeletedError(f"experiment '{self.name}' in {self.url} was deleted. Nothing can be added to it or read.")
 
     def end(self, time: float) -> None:
         """Note when it was ended; the first time counts."""
@@ -337,6 +340,9 @@ class Store(Database):
 
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
         """Keep all rows of a group of callers, in their order, and fill in the results."""
+        query = "SELECT 1 FROM rareswitch_experiments WHERE number = ?"
+        if connection.execute(query, (self.number,)).fetchone() is None:  # else rows would belong to nothing
+            raise self._deleted()
         counted: defaultdict[str, int] = defaultdict(int)
         self._loose = []
         decisions = [row for job in jobs for row in job.decisions]

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import rareswitch
 from rareswitch.experiment import create
 from rareswitch.features import Features
 from rareswitch.policy import policy_from_bytes
@@ -463,6 +464,23 @@ def test_an_id_that_is_no_number_is_refused_where_one_is_asked_for(ask: Ask, num
     assert answer.json()["error"]["type"] == ("ParameterError" if number else "RequestError")
 
 
+def test_an_experiment_that_was_deleted_elsewhere_is_gone(ask: Ask, service: Service) -> None:
+    body = {"id": "r1", "vectors": [[1.0, 0.0], [0.0, 1.0]]}
+    path = "/v1/experiments/vectors"
+    assert ask("POST", f"{path}/decide", body).status_code == 200
+    rareswitch.open(service.hub.url, "vectors").delete("vectors")
+    assert ask("POST", f"{path}/decide", {**body, "id": "r2"}).json()["error"]["type"] == "DeletedError"
+    assert [ask("GET", each).status_code for each in (path, "/readyz")] == [404, 200]
+    create(service.hub.url, "vectors", dim=2).close()
+    for number in (1, 2):  # the first one under an id of the one before
+        answer = ask("POST", f"{path}/decide", {**body, "id": f"r{number}"})
+        assert (answer.status_code, answer.json()["repeated"]) == (200, False)
+    rareswitch.open(service.hub.url, "vectors").delete("vectors")
+    assert ask("GET", "/readyz").status_code == 200
+    assert ask("POST", "/v1/experiments", {"name": "vectors", "dim": 2}).status_code == 200
+    assert ask("POST", f"{path}/decide", body).json()["repeated"] is False
+
+
 def test_the_description_has_every_route() -> None:
     document = description(ALL_ROUTES)
     operations = {(method.upper(), path) for path, entry in document["paths"].items() for method in entry}
@@ -497,7 +515,7 @@ def test_a_service_with_too_much_to_do_says_so(service: Service) -> None:
         return trial.decide_together(requests)
 
     trial = service.hub._open("spring")
-    service.hub._together["spring"] = Together(slow, most=3)
+    service.hub._together[trial] = Together(slow, most=3)
 
     async def run() -> list[httpx.Response]:
         transport, headers = httpx.ASGITransport(application(service)), {"authorization": f"Bearer {token}"}
