@@ -290,7 +290,7 @@ class Page:
                 return RedirectResponse("/", 303)
             raise HttpError(401, "this link was used before, or has expired.")
         answer = shown("opened.html", call)
-        secure = call.request.url.scheme == "https"
+        secure = "https" in (call.request.url.scheme, call.headers.get("x-forwarded-proto"))
         answer.set_cookie(COOKIE, session, max_age=int(SESSION), httponly=True, samesite="strict", secure=secure)
         return answer
 

@@ -225,6 +225,7 @@ def serve(settings: ServerSettings, app: Router | None = None, *, quiet: bool = 
         ws="none",
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.private_key,
+        proxy_headers=False,  # it must be known who is at the other end, not for whom a proxy speaks
         access_log=False,
         log_level="warning",
         server_header=False,

@@ -108,6 +108,15 @@ def test_two_servers_and_a_command_share_a_file(store: str) -> None:
         assert all(trial.audit(json.loads(line)["id"]).matches for line in done.stdout.splitlines())
 
 
+def test_a_proxy_on_this_machine_is_known_though_it_names_who_it_speaks_for(store: str) -> None:
+    said = {"x-user": "ada", "x-forwarded-for": "203.0.113.7", "x-forwarded-proto": "https"}
+    with serving(store, "--user-header", "x-user") as server:
+        link = server.lines()[2].split()[-1]
+        assert httpx.get(f"{server.url}/v1/experiments/spring", headers=said).status_code == 200
+        assert httpx.get(f"{server.url}/v1/experiments/spring").status_code == 401
+        assert "Secure" in httpx.get(link, headers=said).headers["set-cookie"]
+
+
 @contextmanager
 def guarded(store: str) -> Iterator[tuple[str, int]]:
     """The address of a server in this process, whose connections are watched as those of ``serve``."""
