@@ -738,7 +738,12 @@ CASES = {
     "changing": Case(comparison(*CHANGING), "Contexts or parameters that change: reserve and discount.", 10),
     "many": Case(comparison(*MANY), "Many arms and many features.", 5, 1),
     "schedules": Case(schedules, "Eight policies at other times and after other starts.", 8, 1),
-    "plan": Case(promises, "What rareswitch plan promises, and what runs that follow it lose.", 5),
+    "plan": Case(
+        promises,
+        "What rareswitch plan promises, and what runs that follow it lose. Single runs spread by a third and more, so "
+        "that the mean of three is too uncertain to be held against an interval.",
+        12,
+    ),
     "power": Case(power, "When rareswitch plan says that a lift is seen, and when it is.", 40, 3),
     "horizon": Case(unknown_horizon, "A horizon that is not known.", 6, first_seed=200),
     "relatives": Case(relatives, "Foresight beside its nearest relatives, where E4 was published.", 20),
