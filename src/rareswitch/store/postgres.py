@@ -126,7 +126,7 @@ class PostgresStore(Store):
 
         Each looks again after its commit, so the later one sees both.
         """
-        if self._loose:
+        if self._loose and self._unmatched(connection):
             self._match(connection, self._loose)
         self._loose = []
 

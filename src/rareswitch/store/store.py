@@ -278,7 +278,8 @@ class Store(Database):
         def change(connection: Connection, number: int) -> tuple[str, Marks]:
             if (frozen := _frozen(connection, number, parent)) is not None:
                 return frozen
-            self._match(connection)
+            if self._unmatched(connection):
+                self._match(connection)
             marks = _newest(connection)
             keep_tally(connection, number, tallied(connection, number, marks))
             columns = "experiment, parent, plan, decisions, rewards"
@@ -340,9 +341,6 @@ class Store(Database):
 
     def _keep(self, connection: Connection, jobs: Sequence[Job]) -> None:
         """Keep all rows of a group of callers, in their order, and fill in the results."""
-        query = "SELECT 1 FROM rareswitch_experiments WHERE number = ?"
-        if connection.execute(query, (self.number,)).fetchone() is None:  # else rows would belong to nothing
-            raise self._deleted()
         counted: defaultdict[str, int] = defaultdict(int)
         self._loose = []
         decisions = [row for job in jobs for row in job.decisions]
@@ -357,7 +355,10 @@ class Store(Database):
             there = {row.key for part in _parts([*activations]) for row in self._decisions_of(connection, part)}
             for job in jobs:
                 job.activated = [key in fresh if key in there else None for key, _ in job.activations]
-        if self._loose:
+        unmatched = self._unmatched(connection)
+        if unmatched is None:  # rows would belong to nothing
+            raise self._deleted()
+        if self._loose and unmatched:
             self._match(connection, self._loose)
         rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
         if rewards:
@@ -376,8 +377,6 @@ class Store(Database):
 
     def _match(self, connection: Connection, keys: Sequence[bytes] | None = None) -> None:
         """Find the decisions of rewards that came before them: of all rewards, or of those of some keys."""
-        if connection.execute(self.unmatched_query).fetchone() is None:
-            return
         number = self.number
         query = (
             f"UPDATE rareswitch_rewards AS reward {self.unmatched_hint} "
@@ -390,11 +389,17 @@ class Store(Database):
         for part in _parts(keys or ()):
             connection.execute(f"{query} AND reward.key IN ({', '.join('?' * len(part))})", part)
 
+    def _unmatched(self, connection: Connection) -> bool | None:
+        """Whether there are rewards whose decision has not come; None where the experiment was deleted."""
+        row = connection.execute(self.unmatched_query).fetchone()
+        return None if row is None else bool(row[0])
+
     @cached_property
     def unmatched_query(self) -> str:
-        """Whether there are rewards whose decision has not come; in the order of an index of these alone."""
         waiting = f"{self.unmatched_hint} WHERE experiment = {self.number} AND decision IS NULL"
-        return f"SELECT key FROM rareswitch_rewards {waiting} ORDER BY experiment, key LIMIT 1"
+        # in the order of an index of these rewards alone
+        known = f"SELECT key FROM rareswitch_rewards {waiting} ORDER BY experiment, key LIMIT 1"
+        return f"SELECT EXISTS ({known}) FROM rareswitch_experiments WHERE number = {self.number}"
 
     def _insert_decisions(self, connection: Connection, rows: Sequence[DecisionRow]) -> dict[bytes, int]:
         """Keep those whose keys are new, of several with one key the first; their sequence numbers."""
@@ -517,7 +522,8 @@ class Store(Database):
     def _tally(self, connection: Connection) -> None:
         """Count what has come since it was counted last."""
         if self._to_tally(connection) >= STEP:  # else another process was faster
-            self._match(connection)
+            if self._unmatched(connection):
+                self._match(connection)
             keep_tally(connection, self.number, tallied(connection, self.number, _newest(connection)))
 
     # what is there
