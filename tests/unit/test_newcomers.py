@@ -1,5 +1,6 @@
 """What people who were new stumbled over, each as they met it: it is not to come back."""
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -102,6 +103,22 @@ def test_how_long_until_a_lift_of_five_percent_is_seen_is_answered() -> None:
     # of two samples, the smaller one 5 %; the holdout keeps any of four arms, whose decisions elsewhere count, too
     most = 2.8**2 / (0.05 * 0.95) / 0.1**2
     assert most / 4.0 < detection.decisions < most
+
+
+def test_own_tables_have_names_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the arms' ids in their file, and of all columns of a log."""
+    (tmp_path / "arms.csv").write_text("sku,price\nred,1\nblue,3\n")
+    (tmp_path / "people.json").write_text(json.dumps(PEOPLE))
+    rows = "".join(f"{k},{ARMS[k % 2]},0.5,{k // 2 % 2},red|blue\n" for k in range(400))
+    (tmp_path / "log.csv").write_text("request,item,p,bought,on sale\n" + rows)
+    store = f"{tmp_path}/x.db"
+    fit = ["--fit", f"{tmp_path}/people.json", "--arms", f"{tmp_path}/arms.csv", "--arm-key", "sku"]
+    printed(capsys, "experiment", "create", store, "x", *fit)
+    decided = printed(capsys, "experiment", "decide", store, "x", "--context", json.dumps(PEOPLE[0]), "--id", "1")
+    assert decided.split()[0] in ARMS
+    columns = ["id=request", "arm=item", "propensity=p", "reward=bought", "offered=on sale"]
+    text = printed(capsys, "evaluate", f"{tmp_path}/log.csv", "--columns", *columns, "--always", "blue")
+    assert re.search(r"always blue +0\.5", text)
 
 
 @pytest.mark.parametrize(

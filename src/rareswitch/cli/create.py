@@ -31,6 +31,7 @@ def add_experiment_create(parser: argparse.ArgumentParser) -> None:
     kinds = "kinds of fields, such as price=log at=hour+weekday (docs/how-to/features.md)"
     fit.add_argument("--drop", nargs="+", metavar="NAME", help="columns of the sample that are no features")
     fit.add_argument("--kinds", nargs="+", metavar="NAME=KIND", help=kinds)
+    fit.add_argument("--arm-key", metavar="NAME", help="field of the arms' records that holds their id (default: id)")
     fit.add_argument("--save-features", metavar="FILE", help="write the proposed features there, for editing")
     arms = "ids of the arms, or a file with their records, of which requests that name none choose; for --dim: a number"
     parser.add_argument("--arms", nargs="+", metavar="ID", help=arms)
@@ -181,12 +182,13 @@ def _features(options: argparse.Namespace) -> "Features | None":
         sample, arms = read_records(options.fit), given_arms(options.arms)
         if arms is None:
             raise ParameterError("arms must be given with --fit: ids, as in --arms A B, or a file with their records.")
-        spare_arms = {} if options.spare_arms is None else {"spare_arms": options.spare_arms}
+        more = {"spare_arms": options.spare_arms, "key": options.arm_key}
+        more = {name: value for name, value in more.items() if value is not None}
         pairs = [word.rpartition("=") for word in options.kinds or ()]
         if wrong := [kind for name, _, kind in pairs if not name]:
             raise ParameterError(f"kinds must be NAME=KIND, such as price=log; got {wrong[0]!r:.60}.")
         features = Features.fit(
-            sample, arms, kinds={name: kind for name, _, kind in pairs}, drop=options.drop or (), **spare_arms
+            sample, arms, kinds={name: kind for name, _, kind in pairs}, drop=options.drop or (), **more
         )
         if options.save_features is not None:
             features.save(options.save_features)
