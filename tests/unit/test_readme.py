@@ -105,7 +105,10 @@ def test_a_notebook_shows_what_its_cells_print(path: Path) -> None:
 
     def shown(notebook: dict[str, Any]) -> list[list[str]]:
         cells = [cell.get("outputs", []) for cell in notebook["cells"]]
-        texts = [json.dumps([out.get("text") or [*out["data"].values()][-1] for out in outputs]) for outputs in cells]
+        texts = [
+            json.dumps([out.get("text") or [*out["data"].values()][-1] for out in outputs], ensure_ascii=False)
+            for outputs in cells
+        ]
         return [re.split(r"<svg.*?</svg>|[0-9a-f]{12}…|\d+\.\d+</td>|iVBOR.*", text) for text in texts]
 
     before = json.loads(path.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rareswitch.core import FloatArray, IntArray, Table
 from rareswitch.decisions import DecisionLog
-from rareswitch.errors import ParameterError, ShapeError
+from rareswitch.errors import ParameterError, ShapeError, did_you_mean
 from rareswitch.evaluation.scoring import Texts
 from rareswitch.features import Features
 
@@ -70,6 +70,9 @@ def by_column(name: str, table: Table) -> By:
     >>> by_column("age", table)(log)
     ['age ≤ 45', 'age ≤ 45', '', 'age > 45']
     """
+    if name not in table.columns:
+        known = f"a column of {table.path}, {', '.join(table.columns):.300}, or {POSITION!r}"
+        raise ParameterError(f"by must be {known}; got {name!r:.60}.{did_you_mean(name, table.columns)}")
     labels = table.texts(name, gaps=True)
     if all(cell is None or type(cell) in (int, float) for cell in table.values[name]):
         numbers = table.numbers(name, gaps=True)

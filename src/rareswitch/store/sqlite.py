@@ -59,6 +59,11 @@ class SqliteConnection(sqlite3.Connection):
     #: The size at which the log is compared with what is free on the disk.
     log_limit = LOG_STEP
 
+    def __del__(self) -> None:
+        """One that nobody closed is closed when it is forgotten."""
+        with suppress(sqlite3.ProgrammingError):  # it was never opened
+            self.close()
+
     def each(self, query: str, rows: Sequence[Sequence[SqlRow]]) -> list[SqlRow]:
         """By single statements, prepared once: the fastest way into SQLite."""
         return [answer for row in rows for answer in self.execute(query, row)]

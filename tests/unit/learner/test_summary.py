@@ -79,7 +79,7 @@ def test_decisions_in_their_window_wait_even_if_their_reward_is_known(unit: str)
     given: dict[str, Any] = {"times": times, "reward_times": came}
     if unit == "dates":
         given = {name: (1000 * part).astype("M8[ms]") for name, part in given.items()}
-        given["reward_times"][40:50] = np.datetime64("NaT")
+        given["reward_times"][40:50] = np.datetime64("NaT", "ms")
         now = np.datetime64(100, "s")
     summary = LEARNER.summarize(STATE, replace(known(rewards), **given), window=30.0, now=now)
     assert summary.decided == 120
@@ -106,7 +106,7 @@ def test_now_is_the_latest_decision_by_default() -> None:
         ({"window": "long"}, "window must be a number"),
         ({"window": 1.0, "now": math.nan}, "now must be"),
         ({"window": 1.0, "now": "noon"}, "now must be a number"),
-        ({"window": 1.0, "now": np.datetime64("NaT")}, "now must be"),
+        ({"window": 1.0, "now": np.datetime64("NaT", "s")}, "now must be"),
         ({"now": 5.0}, "now says when an attribution window is looked at, and there is none: give window too"),
     ],
 )
