@@ -182,6 +182,8 @@ def _features(options: argparse.Namespace) -> "Features | None":
         sample, arms = read_records(options.fit), given_arms(options.arms)
         if arms is None:
             raise ParameterError("arms must be given with --fit: ids, as in --arms A B, or a file with their records.")
+        if options.arm_key is not None and arms is options.arms:
+            raise ParameterError("arm_key is for arms that come from a file with their records: give --arms FILE.")
         more = {"spare_arms": options.spare_arms, "key": options.arm_key}
         more = {name: value for name, value in more.items() if value is not None}
         pairs = [word.rpartition("=") for word in options.kinds or ()]
@@ -193,7 +195,7 @@ def _features(options: argparse.Namespace) -> "Features | None":
         if options.save_features is not None:
             features.save(options.save_features)
         return features
-    for name in ("spare_arms", "drop", "kinds", "save_features"):
+    for name in ("spare_arms", "arm_key", "drop", "kinds", "save_features"):
         if getattr(options, name) is not None:
             raise ParameterError(f"{name} is for features that are proposed from a sample: give --fit SAMPLE too.")
     if options.features is None:

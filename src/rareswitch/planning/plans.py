@@ -333,7 +333,9 @@ def plan(
         adaptive=adaptive_cost(float(span.decisions), dim=width, curve=curve),
     )
     options = model.options(policies)
-    best = recommended(options)
+    # what no linear model learns is lost whatever the number of policies
+    lasting = 0.0 if facts.fits else float(span.decisions) * curve.price[-1] / model.adaptive
+    best = recommended(options, lasting)
     ends = [end.decisions or 0 for end in best.ends]
     price = min_propensity_price(
         MinPropensity(least=least), arms=offered, ends=ends, dim=width, delay=span.late, curve=curve
@@ -440,10 +442,11 @@ class Simulated:
         return (*others, Other(kind="never", policies=1, ratio=self.ratio([total])))
 
 
-def recommended(options: Sequence[Option]) -> Option:
-    """The fewest policies of which each further one saves less than WORTH of the regret."""
+def recommended(options: Sequence[Option], lasting: float = 0.0) -> Option:
+    """The fewest policies of which each further one saves less than WORTH of the regret, less what always lasts."""
     for few, many in pairwise(options):
-        saved = 1.0 - (many.ratio / few.ratio) ** (1.0 / (many.policies - few.policies))
+        share = max(many.ratio - lasting, 0.0) / max(few.ratio - lasting, np.finfo(np.float64).tiny)
+        saved = 1.0 - share ** (1.0 / (many.policies - few.policies))
         if saved < WORTH and few.policies > 1:
             return few
     return options[-1]
