@@ -156,7 +156,7 @@ def _detection(detection: Detection, plan: Plan) -> str:
         against = f"against a holdout of {percent_text(detection.holdout)}"
     else:
         against = f"against uniform choice, with a minimum propensity of {detection.min_propensity:g}"
-    lift = f"{detection.gain:.2g} standard deviations"
+    lift = f"{detection.gain:.2g} standard deviation{'s' * (f'{detection.gain:.2g}' != '1')}"
     if plan.mean is not None and plan.spread is not None:
         lift = percent_text(abs(detection.gain * plan.spread / plan.mean))
     sure = f"{percent_text(detection.level)} intervals see it in {percent_text(detection.power)} of experiments"
