@@ -14,7 +14,8 @@ from reference.rows import SHARED
 #: One batch and an update, then some decisions: short.
 SHORT = Plan(batches=1, more=6)
 KILLS = (
-    *(Moment("decide", "written"), Moment("reward", "committed"), Moment("freeze", "answered"), NOTED),
+    *(Moment("decide", "written"), Moment("reward", "begun"), Moment("reward", "committed"), NOTED),
+    *(Moment("freeze", "written"), Moment("freeze", "answered")),
     *(Moment("learn", "summarized"), Moment("publish", "written"), Moment("publish", "committed")),
 )
 

@@ -58,7 +58,9 @@ MOMENTS = (
     *(Moment(verb, "committed") for verb in ("create", "freeze", "publish")),
 )
 #: What the verbs of a store are called here.
-_VERBS = {"create": "create", "add_rewards": "reward", "start_update": "freeze", "publish": "publish"}
+_VERBS = {"create": "create", "start_update": "freeze", "publish": "publish"}
+#: And what their transactions are: without a gate nothing but an update that begins is made at the head.
+_TRANSACTIONS = _VERBS | {"_at_head": "freeze"}
 
 
 class Killed:
@@ -268,12 +270,13 @@ def die_at(moment: Moment, occurrence: int) -> None:
     def verbs(jobs: Sequence[Any]) -> set[str]:
         if isinstance(jobs[0], Transaction):  # it is made inside of the verb
             name = jobs[0].call.__qualname__.split(".")[1]
-            return {_VERBS.get(name, name)}
+            return {_TRANSACTIONS.get(name, name)}
         return {"decide" for job in jobs if job.decisions} | {"reward" for job in jobs if job.rewards}
 
     for name, verb in _VERBS.items():
         around(Store, name, verb)
     around(Experiment, "decide", "decide")
+    around(Experiment, "reward_many", "reward")
     around(update.Update, "learn", "learn")
     around(update, "summarize", "learn", after="summarized", before="summarizes")
     run, keep, commit = Transaction.run, Store._keep, Store._commit
