@@ -22,6 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
     signal.signal(signal.SIGINT, lambda number, frame: None)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
+os.environ.pop("PYTHONUNBUFFERED", None)  # what is printed is gathered, as where nobody said otherwise
 os.environ["PYTHONUTF8"] = "1"  # what is printed does not hang on the locale, but where a test is about that
 
 all_learners()  # what is asked of every learner is asked of the laboratory's too

@@ -65,8 +65,8 @@ def headline_text(plan: Plan) -> str:
 
     >>> from rareswitch.planning import plan
     >>> print(headline_text(plan(20_000, dim=5, arms=8, policies=8)))
-    8 policies at these times lose 1.5 × what updating after every decision loses; 4 lose 2.7 ×; 8 equal batches 35 ×; \
-never 275 ×. Recommended: 8 of at most 8.
+    8 policies at these times lose 1.5 × what updating after every decision loses; 4 lose 2.7 ×; 8 equal batches 34 ×; \
+never 268 ×. Recommended: 8 of at most 8.
     """
     best = plan.best
     at = "at these times " if best.policies > 1 else ""

@@ -200,7 +200,10 @@ def test_a_full_disk_is_an_error_of_one_line(square: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "rareswitch: error: the output could not be written (No space left on device).\n"
+    assert done.stderr == (
+        "rareswitch: error: the output could not be written (No space left on device), but the command has done its "
+        "work.\n"
+    )
 
 
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(square: Path, tmp_path: Path) -> None:
