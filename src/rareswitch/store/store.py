@@ -355,10 +355,10 @@ class Store(Database):
             there = {row.key for part in _parts([*activations]) for row in self._decisions_of(connection, part)}
             for job in jobs:
                 job.activated = [key in fresh if key in there else None for key, _ in job.activations]
-        unmatched = self._unmatched(connection)
+        unmatched = connection.execute(self.unmatched_query).fetchone()
         if unmatched is None:  # rows would belong to nothing
             raise self._deleted()
-        if self._loose and unmatched:
+        if self._loose and unmatched[0]:
             self._match(connection, self._loose)
         rewards = [(row, job.overwrite) for job in jobs for row in job.rewards]
         if rewards:
@@ -389,13 +389,13 @@ class Store(Database):
         for part in _parts(keys or ()):
             connection.execute(f"{query} AND reward.key IN ({', '.join('?' * len(part))})", part)
 
-    def _unmatched(self, connection: Connection) -> bool | None:
-        """Whether there are rewards whose decision has not come; None where the experiment was deleted."""
-        row = connection.execute(self.unmatched_query).fetchone()
-        return None if row is None else bool(row[0])
+    def _unmatched(self, connection: Connection) -> bool:
+        """Whether there are rewards whose decision has not come."""
+        return bool(connection.execute(self.unmatched_query).fetchone() == (1,))
 
     @cached_property
     def unmatched_query(self) -> str:
+        """1 or 0; no row where the experiment was deleted."""
         waiting = f"{self.unmatched_hint} WHERE experiment = {self.number} AND decision IS NULL"
         # in the order of an index of these rewards alone
         known = f"SELECT key FROM rareswitch_rewards {waiting} ORDER BY experiment, key LIMIT 1"
