@@ -133,7 +133,7 @@ def judge(
     """
     held_out, level = 0, gate.level_of(look)
     residuals = [np.zeros(0)]
-    for chunk in log.chunks(contexts=False):
+    for chunk in log.chunks(contexts=True):
         assert chunk.features is not None
         held_out += len(chunk)
         residuals.append((chunk.rewards - predict(chunk.features))[~np.isnan(chunk.rewards)])

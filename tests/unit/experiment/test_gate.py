@@ -249,6 +249,16 @@ def test_only_decisions_whose_sets_were_kept_are_held_out() -> None:
     assert 0.15 * 2 * BATCH < held_out < 0.21 * 2 * BATCH
 
 
+def test_decisions_of_which_only_the_chosen_arms_are_known_are_no_error() -> None:
+    sizes: dict[str, Any] = {"dim": 3, "arms": 4, "horizon": 20_000, "policies": 6, "noise": 0.5}
+    trial = create("memory:", "spring", learner="thompson-grid", schedule="by hand", seed=7, now=0.0, **sizes)
+    play(trial)
+    trial.store._write(lambda connection: connection.execute("DELETE FROM rareswitch_contexts"))
+    gate = told(trial.advance(now=0.0, gate=True))
+    assert (gate.promoted, gate.held_out, gate.tested) == (False, 0, 0)
+    assert gate.reasons[0].startswith("No decision has both a reward and all the arms that were offered")
+
+
 def test_rewards_count_as_they_do_for_learners() -> None:
     trial = begun(rewards=Rewards(window="10s", default=0.0))
     play(trial, now=0.0)
